@@ -1,1 +1,43 @@
-//! (being written)
+//! The test cluster: a real Kubernetes of several nodes on one Linux machine, without container
+//! engine or registry.
+//!
+//! Start at `cluster` (up, down, what tests use); `programs` and `images` build what it is made of,
+//! `control_plane` and `node` start it, `fault` breaks it on purpose, `cleanup` ends it.
+
+mod args;
+mod cgroup;
+mod cleanup;
+mod cluster;
+mod command;
+mod control_plane;
+mod coredns;
+mod daemon;
+mod folders;
+mod images;
+mod kubectl;
+mod lock;
+mod network;
+mod node;
+mod pki;
+mod plan;
+mod process;
+mod programs;
+mod progress;
+mod proxy;
+mod requirements;
+mod run;
+mod state;
+mod status;
+mod users;
+mod wait;
+
+pub use self::{
+    args::Args,
+    cluster::{Cluster, Options, build},
+    command::FOREIGN_VARIABLES,
+    folders::Folders,
+    images::{BUSYBOX, Image, PAUSE, from_binary},
+    process::Condition,
+    progress::say,
+    run::run,
+};

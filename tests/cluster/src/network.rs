@@ -1,0 +1,140 @@
+//! Network namespaces: one for the control plane, one per node, joined by a bridge.
+//!
+//! Nothing leaves them, and the machine's own network is not touched. Pods have namespaces of their
+//! own, inside their node's mount namespace, which die with it.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+
+use crate::{
+    command::{bare, output, output_of},
+    plan::{API_SERVER, CONTROL_PLANE, NodeNumber, PREFIX},
+};
+
+const NAMESPACES: &str = "/run/netns";
+const BRIDGE: &str = "nodes";
+
+/// The argument by which `nsenter` enters a namespace. (`ip netns exec` would mount a fresh /sys,
+/// in which the kubelet finds no control groups.)
+pub(crate) fn entrance(namespace: &str) -> String {
+    format!("--net={NAMESPACES}/{namespace}")
+}
+
+pub(crate) fn path(namespace: &str) -> PathBuf {
+    PathBuf::from(NAMESPACES).join(namespace)
+}
+
+/// The names of all namespaces of ours, also of a run that was killed.
+pub(crate) fn ours() -> Vec<String> {
+    let entries = std::fs::read_dir(NAMESPACES)
+        .into_iter()
+        .flatten()
+        .flatten();
+    let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+    names.filter(|name| name.starts_with(PREFIX)).collect()
+}
+
+/// The processes in a namespace.
+pub(crate) async fn processes(namespace: &str) -> Vec<i32> {
+    let listed = output(bare("ip").args(["netns", "pids", namespace]))
+        .await
+        .unwrap_or_default();
+    listed
+        .split_whitespace()
+        .filter_map(|pid| pid.parse().ok())
+        .collect()
+}
+
+/// Creates the control plane's namespace: the bridge and the ways to all pods.
+pub(crate) async fn create_control_plane(nodes: &[NodeNumber]) -> Result<()> {
+    let mut steps = vec![
+        format!("link add {BRIDGE} type bridge"),
+        format!("address add {API_SERVER}/24 dev {BRIDGE}"),
+        format!("link set {BRIDGE} up"),
+    ];
+    steps.extend(nodes.iter().map(|node| way_to(*node)));
+    create(CONTROL_PLANE, &steps).await
+}
+
+/// Creates a node's namespace and its cable to the bridge.
+pub(crate) async fn create_node(node: NodeNumber, nodes: &[NodeNumber]) -> Result<()> {
+    let namespace = node.namespace();
+    let mut steps = vec![
+        format!(
+            "link add eth0 type veth peer name {} netns {CONTROL_PLANE}",
+            node.cable()
+        ),
+        format!("address add {}/24 dev eth0", node.address()),
+        "link set eth0 up".to_owned(),
+        format!("route add default via {API_SERVER}"),
+    ];
+    steps.extend(
+        nodes
+            .iter()
+            .filter(|other| **other != node)
+            .map(|other| way_to(*other)),
+    );
+    create(&namespace, &steps).await?;
+    batch(
+        CONTROL_PLANE,
+        &[format!("link set {} master {BRIDGE} up", node.cable())],
+    )
+    .await
+}
+
+/// Plugs a node's cable in, or pulls it out.
+pub(crate) async fn plug(node: NodeNumber, plugged: bool) -> Result<()> {
+    let direction = if plugged { "up" } else { "down" };
+    batch(
+        CONTROL_PLANE,
+        &[format!("link set {} {direction}", node.cable())],
+    )
+    .await
+}
+
+/// Slows a node's cable down in both directions by half the delay each; zero takes it back.
+pub(crate) async fn slow(node: NodeNumber, delay: std::time::Duration) -> Result<()> {
+    let half = format!("{}us", delay.as_micros() / 2);
+    for (namespace, device) in [
+        (CONTROL_PLANE.to_owned(), node.cable()),
+        (node.namespace(), "eth0".into()),
+    ] {
+        let mut tc = bare("tc");
+        tc.args(["-n", &namespace, "qdisc"]);
+        if delay.is_zero() {
+            // There may be none to remove.
+            drop(output(tc.args(["del", "dev", &device, "root"])).await);
+        } else {
+            output(tc.args(["replace", "dev", &device, "root", "netem", "delay", &half])).await?;
+        }
+    }
+    Ok(())
+}
+
+pub(crate) async fn delete(namespace: &str) -> Result<()> {
+    output(bare("ip").args(["netns", "delete", namespace])).await?;
+    Ok(())
+}
+
+fn way_to(node: NodeNumber) -> String {
+    format!("route add {} via {}", node.pod_range(), node.address())
+}
+
+async fn create(namespace: &str, steps: &[String]) -> Result<()> {
+    output(bare("ip").args(["netns", "add", namespace])).await?;
+    let steps: Vec<_> = [&["link set lo up".to_owned()], steps].concat();
+    batch(namespace, &steps).await?;
+    let forward = "echo 1 > /proc/sys/net/ipv4/ip_forward";
+    output(bare("nsenter").args([&entrance(namespace), "sh", "-c", forward])).await?;
+    Ok(())
+}
+
+async fn batch(namespace: &str, steps: &[String]) -> Result<()> {
+    let mut ip = bare("ip");
+    ip.args(["-n", namespace, "-batch", "-"]);
+    output_of(&mut ip, &steps.join("\n"))
+        .await
+        .with_context(|| format!("failed to set up the network of {namespace}"))?;
+    Ok(())
+}
