@@ -1,1 +1,12 @@
-//! (being written)
+//! The words that more than one crate needs: ids, labels, phases, orders and the CRR.
+//!
+//! Owns plain data and its parsing. It does no IO, reads no clock and knows no wire format:
+//! `wire` and `k8s-api` turn bytes and objects into these types.
+
+pub mod crr;
+pub mod ids;
+pub mod labels;
+pub mod order;
+pub mod phase;
+pub mod pod;
+pub mod presence;

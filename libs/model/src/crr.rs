@@ -1,0 +1,99 @@
+//! A ContainerRecreateRequest without its clothes: spec and status as plain data.
+//!
+//! Owns the meaning of the fields (`docs/crr.md`). Spelling, defaults and schema are in `k8s-api`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+
+use crate::{
+    ids::{ContainerName, CrrKey, CrrUid, NodeName, PodKey, PodUid, RuntimeContainerId},
+    order::PreStop,
+    phase::{ContainerPhase, CrrPhase},
+};
+
+/// A CRR as the API server holds it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Crr {
+    pub key: CrrKey,
+    pub uid: CrrUid,
+    pub created_at: Timestamp,
+    pub is_being_deleted: bool,
+    /// Whether the `active` label is on it.
+    pub is_labelled_active: bool,
+    pub pod: PodKey,
+    /// From the label that admission wrote; `None` on a CRR that never met our admission.
+    pub pod_uid: Option<PodUid>,
+    /// From the label that admission wrote.
+    pub node: Option<NodeName>,
+    pub containers: Vec<CrrContainer>,
+    pub strategy: Strategy,
+    /// Counted from `created_at`.
+    pub active_deadline: Option<Duration>,
+    /// Counted from the completion time.
+    pub ttl_after_finished: Option<Duration>,
+    pub status: CrrStatus,
+    /// W3C `traceparent` of the creation.
+    pub trace_parent: Option<String>,
+}
+
+/// One container of the restart list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrrContainer {
+    pub name: ContainerName,
+    pub pre_stop: Option<PreStop>,
+    /// The instance that was there at admission.
+    pub fence: Option<Fence>,
+}
+
+/// `statusContext`: which instance is meant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fence {
+    pub container_id: RuntimeContainerId,
+    pub restart_count: u32,
+}
+
+/// `spec.strategy`.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Strategy {
+    pub failure_policy: FailurePolicy,
+    /// Begin the next container only when the one before it has succeeded.
+    pub is_ordered: bool,
+    /// Stop once even an instance that is newer than the fence.
+    pub is_forced: bool,
+    pub termination_grace: Option<Duration>,
+    /// How long the pod is kept NotReady before the first stop.
+    pub unready_grace: Option<Duration>,
+    /// How long the new instance has to be up before it counts.
+    pub min_started: Duration,
+}
+
+/// What one container's failure does to the rest of the CRR.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum FailurePolicy {
+    /// End the CRR.
+    #[default]
+    Fail,
+    /// Go on with the next container.
+    Ignore,
+}
+
+/// `status` of a CRR.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct CrrStatus {
+    /// `None` until the scheduler has seen the CRR.
+    pub phase: Option<CrrPhase>,
+    pub completed_at: Option<Timestamp>,
+    pub message: String,
+    pub containers: Vec<ContainerRecreateState>,
+}
+
+/// One entry of `status.containerRecreateStates`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerRecreateState {
+    pub name: ContainerName,
+    pub phase: ContainerPhase,
+    pub message: String,
+    /// Whether it was this CRR that stopped the instance.
+    pub is_killed: bool,
+}

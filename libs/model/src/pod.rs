@@ -1,0 +1,71 @@
+//! What the rules need to know of a pod: its identity and its containers as the kubelet reports them.
+
+use jiff::Timestamp;
+
+use crate::ids::{ContainerName, NodeName, PodKey, PodUid, RuntimeContainerId};
+
+/// A pod as pod status shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pod {
+    pub key: PodKey,
+    pub uid: PodUid,
+    pub node: Option<NodeName>,
+    pub phase: PodPhase,
+    pub restart_policy: RestartPolicy,
+    pub is_being_deleted: bool,
+    /// Containers and native sidecars, as far as status lists them.
+    pub containers: Vec<ContainerStatus>,
+}
+
+impl Pod {
+    pub fn container(&self, name: &ContainerName) -> Option<&ContainerStatus> {
+        self.containers
+            .iter()
+            .find(|container| container.name == *name)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PodPhase {
+    Pending,
+    Running,
+    Succeeded,
+    Failed,
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestartPolicy {
+    Always,
+    OnFailure,
+    Never,
+}
+
+/// One entry of `status.containerStatuses`, or of `initContainerStatuses` for a native sidecar.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerStatus {
+    pub name: ContainerName,
+    /// `None` until the container was created once.
+    pub container_id: Option<RuntimeContainerId>,
+    pub restart_count: u32,
+    pub is_ready: bool,
+    pub state: ContainerState,
+    /// How the container comes back: the pod's policy, or its own (native sidecars: Always).
+    pub restart_policy: RestartPolicy,
+}
+
+/// `state` of a container status.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ContainerState {
+    Waiting {
+        reason: Option<String>,
+        message: Option<String>,
+    },
+    Running {
+        started_at: Option<Timestamp>,
+    },
+    Terminated {
+        exit_code: i32,
+        reason: Option<String>,
+    },
+}

@@ -1,0 +1,34 @@
+//! What a node says of itself every ten seconds, and what is known of it by others.
+
+use std::time::Duration;
+
+use crate::ids::{BootId, NodeName};
+
+/// A sign of life.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Presence {
+    pub node: NodeName,
+    pub boot_id: BootId,
+    /// The node-executor's version.
+    pub version: String,
+    /// The container runtime, as CRI `Version` names it; `None` while it does not answer.
+    pub runtime: Option<Runtime>,
+    /// Orders accepted and not finished.
+    pub orders_held: u32,
+}
+
+/// A container runtime's name and version.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Runtime {
+    pub name: String,
+    pub version: String,
+}
+
+/// The leader's answer to "when was that node last seen?".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastSeen {
+    /// That long before the answer.
+    Ago(Duration),
+    /// Not since this leader began to listen, that long before the answer.
+    NotFor(Duration),
+}
