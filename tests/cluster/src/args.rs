@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, path::PathBuf};
 
-use clap::{Parser, Subcommand};
+use clap::{Parser, Subcommand, ValueEnum};
 
 /// A real Kubernetes of several nodes on this machine, to test on and to break.
 ///
@@ -54,4 +54,72 @@ pub enum Command {
         #[arg(required = true)]
         archives: Vec<PathBuf>,
     },
+    /// Collect the logs of all processes and pods, and print where
+    Logs {
+        /// Only files whose path has this in it (`kubelet`, `node-1`, a pod's name)
+        #[arg(default_value = "")]
+        pattern: String,
+        /// The folder to put them in, emptied first
+        #[arg(long)]
+        into: Option<PathBuf>,
+    },
+    /// Look inside a node
+    Node {
+        name: String,
+        #[command(subcommand)]
+        command: NodeCommand,
+    },
+    /// Break something, or put it right
+    #[command(subcommand)]
+    Fault(Fault),
+}
+
+#[derive(Debug, Subcommand)]
+pub enum NodeCommand {
+    /// Run a program in the node's namespaces, for example `crictl ps` or `ctr -n k8s.io tasks ls`
+    Exec {
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
+        command: Vec<OsString>,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Fault {
+    /// A node as a whole
+    Node {
+        /// For example node-1
+        name: String,
+        #[command(subcommand)]
+        fault: NodeFault,
+    },
+    /// One process, by its name in `status` (etcd, kube-apiserver, node-1/kubelet, …)
+    Process { name: String, fault: ProcessFault },
+}
+
+#[derive(Clone, Copy, Debug, Subcommand)]
+pub enum NodeFault {
+    /// End it without warning, as when its power fails
+    Kill,
+    /// Start it again, killing it first if it runs; its disk is as it was
+    Restart,
+    /// Pull out its network cable
+    CutOff,
+    /// Plug the cable in again
+    Restore,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProcessFault {
+    /// SIGKILL
+    Kill,
+    /// SIGTERM, and wait for its end
+    Terminate,
+    /// SIGSTOP
+    Pause,
+    /// SIGCONT
+    Resume,
+    /// Start it again by the same command line
+    Start,
+    /// Kill and start
+    Restart,
 }

@@ -20,6 +20,8 @@ pub(crate) struct Cgroups {
     /// The hierarchy in which processes are found.
     tracking: PathBuf,
     unified: bool,
+    /// On a hybrid machine the version 2 hierarchy, in which runtimes leave groups of the same names.
+    beside: Option<PathBuf>,
 }
 
 impl Cgroups {
@@ -51,16 +53,18 @@ impl Cgroups {
                 _ => {}
             }
         }
-        match (tracking, unified) {
+        match (tracking, unified.clone()) {
             (Some(tracking), _) => Ok(Self {
                 hierarchies,
                 tracking,
                 unified: false,
+                beside: unified,
             }),
             (None, Some(root)) if hierarchies.is_empty() => Ok(Self {
                 hierarchies: vec![root.clone()],
                 tracking: root,
                 unified: true,
+                beside: None,
             }),
             _ => bail!("found neither version 1 control groups with `pids` nor version 2 ones"),
         }
@@ -94,8 +98,7 @@ impl Cgroups {
     /// The names of all groups of ours, also of a run that was killed.
     pub(crate) fn ours(&self) -> Vec<String> {
         let mut found: Vec<String> = self
-            .hierarchies
-            .iter()
+            .everywhere()
             .filter_map(|hierarchy| fs::read_dir(hierarchy).ok())
             .flatten()
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
@@ -104,6 +107,10 @@ impl Cgroups {
         found.sort();
         found.dedup();
         found
+    }
+
+    fn everywhere(&self) -> impl Iterator<Item = &PathBuf> {
+        self.hierarchies.iter().chain(&self.beside)
     }
 
     /// Every process in a group and below it.
@@ -123,7 +130,7 @@ impl Cgroups {
             Duration::from_secs(10),
             async || {
                 let mut gone = true;
-                for hierarchy in &self.hierarchies {
+                for hierarchy in self.everywhere() {
                     // The deepest first: a group with children cannot be removed.
                     for group in groups_below(&hierarchy.join(name)).iter().rev() {
                         gone &= match fs::remove_dir(group) {

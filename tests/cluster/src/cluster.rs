@@ -56,7 +56,7 @@ impl Cluster {
         }
         clear_logs(&folders)?;
         let cluster = Self { folders, programs };
-        cluster.start(nodes, &images).await?;
+        cluster.bring_up(nodes, &images).await?;
         Ok(cluster)
     }
 
@@ -140,7 +140,7 @@ impl Cluster {
         Ok(())
     }
 
-    async fn start(&self, nodes: Vec<NodeNumber>, images: &Images) -> Result<()> {
+    async fn bring_up(&self, nodes: Vec<NodeNumber>, images: &Images) -> Result<()> {
         let started = Instant::now();
         let (folders, programs) = (&self.folders, &self.programs);
         let mut state = State::new(nodes.clone(), programs.clone())?;

@@ -124,7 +124,14 @@ fn controller_manager(folders: &Folders, programs: &Programs, keys: &Keys) -> Re
     let program = programs.path("kube-controller-manager")?;
     Ok(Daemon::new(folders, Place::ControlPlane, &program)
         .arguments(as_user(folders, users::CONTROLLER_MANAGER))
-        .arguments(["--leader-elect=false", "--use-service-account-credentials"])
+        .arguments([
+            "--leader-elect=false",
+            "--use-service-account-credentials",
+            // Each controller first asks for its account's token: with the default of 20 requests
+            // a second no pod is made in the first five seconds.
+            "--kube-api-qps=200",
+            "--kube-api-burst=400",
+        ])
         .arguments([
             format!(
                 "--service-account-private-key-file={}",

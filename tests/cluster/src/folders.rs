@@ -68,9 +68,13 @@ impl Folders {
         self.cluster().join("etcd")
     }
 
+    pub fn nodes(&self) -> PathBuf {
+        self.cluster().join("nodes")
+    }
+
     /// What lies on the disk of a node.
     pub fn node(&self, name: &str) -> PathBuf {
-        self.cluster().join("nodes").join(name)
+        self.nodes().join(name)
     }
 
     /// Logs of all processes; they stay after `down`, until the next `up`.
@@ -94,12 +98,12 @@ impl Folders {
 }
 
 /// Creates a folder and the ones above it.
-pub fn create(path: &Path) -> Result<()> {
+pub(crate) fn create(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).with_context(|| format!("failed to create {}", path.display()))
 }
 
 /// Writes a whole file, and creates the folder it lies in.
-pub fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
+pub(crate) fn write(path: &Path, content: impl AsRef<[u8]>) -> Result<()> {
     if let Some(parent) = path.parent() {
         create(parent)?;
     }

@@ -12,10 +12,13 @@ mod command;
 mod control_plane;
 mod coredns;
 mod daemon;
+mod events;
+mod fault;
 mod folders;
 mod images;
 mod kubectl;
 mod lock;
+mod logs;
 mod network;
 mod node;
 mod pki;
@@ -35,8 +38,10 @@ pub use self::{
     args::Args,
     cluster::{Cluster, Options, build},
     command::FOREIGN_VARIABLES,
+    events::RuntimeEvent,
     folders::Folders,
     images::{BUSYBOX, Image, PAUSE, from_binary},
+    logs::collect as collect_logs,
     process::Condition,
     progress::say,
     run::run,

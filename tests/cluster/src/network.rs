@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::{
     command::{bare, output, output_of},
-    plan::{API_SERVER, CONTROL_PLANE, NodeNumber, PREFIX},
+    plan::{API_SERVER, CONTROL_PLANE, NodeNumber, PREFIX, SERVICE_RANGE},
 };
 
 const NAMESPACES: &str = "/run/netns";
@@ -52,6 +52,8 @@ pub(crate) async fn create_control_plane(nodes: &[NodeNumber]) -> Result<()> {
         format!("link add {BRIDGE} type bridge"),
         format!("address add {API_SERVER}/24 dev {BRIDGE}"),
         format!("link set {BRIDGE} up"),
+        // The proxy's rules send these elsewhere, but a way there must be known before they are asked.
+        format!("route add {SERVICE_RANGE} dev {BRIDGE}"),
     ];
     steps.extend(nodes.iter().map(|node| way_to(*node)));
     create(CONTROL_PLANE, &steps).await
@@ -93,23 +95,16 @@ pub(crate) async fn plug(node: NodeNumber, plugged: bool) -> Result<()> {
     .await
 }
 
-/// Slows a node's cable down in both directions by half the delay each; zero takes it back.
-pub(crate) async fn slow(node: NodeNumber, delay: std::time::Duration) -> Result<()> {
-    let half = format!("{}us", delay.as_micros() / 2);
-    for (namespace, device) in [
-        (CONTROL_PLANE.to_owned(), node.cable()),
-        (node.namespace(), "eth0".into()),
-    ] {
-        let mut tc = bare("tc");
-        tc.args(["-n", &namespace, "qdisc"]);
-        if delay.is_zero() {
-            // There may be none to remove.
-            drop(output(tc.args(["del", "dev", &device, "root"])).await);
-        } else {
-            output(tc.args(["replace", "dev", &device, "root", "netem", "delay", &half])).await?;
-        }
+/// Removes a node's namespace and its cable, so that both can be made again at once. (With the
+/// namespace alone the system would take the cable away too, but later.)
+pub(crate) async fn delete_node(node: NodeNumber) -> Result<()> {
+    // A run that was killed halfway may have left either without the other.
+    drop(batch(CONTROL_PLANE, &[format!("link delete {}", node.cable())]).await);
+    if path(&node.namespace()).exists() {
+        delete(&node.namespace()).await
+    } else {
+        Ok(())
     }
-    Ok(())
 }
 
 pub(crate) async fn delete(namespace: &str) -> Result<()> {

@@ -11,7 +11,6 @@ use crate::{
     cgroup::Cgroups,
     command::{bare, output},
     daemon::{Daemon, Place, entrance},
-    folders,
     folders::Folders,
     images::Image,
     network,
@@ -22,7 +21,7 @@ use crate::{
     wait,
 };
 
-pub(crate) use self::mounts::make_mount_points;
+pub(crate) use self::mounts::{POD_LOGS, make_mount_points};
 
 /// Starts the node's runtime and waits until it takes requests. Nothing here needs an API server.
 pub(crate) async fn start_runtime(
@@ -134,11 +133,7 @@ pub(crate) async fn kill(node: NodeNumber) -> Result<()> {
 }
 
 /// Takes away what a killed node left besides its disk.
-pub(crate) async fn forget(folders: &Folders, node: NodeNumber) -> Result<()> {
-    kill(node).await?;
-    if network::path(&node.namespace()).exists() {
-        network::delete(&node.namespace()).await?;
-    }
-    Cgroups::find()?.remove(&node.namespace()).await?;
-    folders::create(&folders.node(&node.name()))
+pub(crate) async fn forget(node: NodeNumber) -> Result<()> {
+    network::delete_node(node).await?;
+    Cgroups::find()?.remove(&node.namespace()).await
 }

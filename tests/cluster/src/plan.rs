@@ -8,17 +8,17 @@ use anyhow::{Context, Result, bail};
 use serde::{Deserialize, Serialize};
 
 /// What the name of everything we create on the machine starts with; cleaning up looks for it.
-pub const PREFIX: &str = "podwright-";
+pub(crate) const PREFIX: &str = "podwright-";
 /// Network namespace and cgroup of the control plane.
-pub const CONTROL_PLANE: &str = "podwright-control-plane";
+pub(crate) const CONTROL_PLANE: &str = "podwright-control-plane";
 /// The API server's address on the bridge that joins the nodes.
-pub const API_SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+pub(crate) const API_SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
 /// The first address of the services' range, under which pods find the API server.
-pub const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
+pub(crate) const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// The name server's service address.
-pub const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
-pub const SERVICE_RANGE: &str = "10.96.0.0/16";
-pub const POD_RANGE: &str = "10.222.0.0/16";
+pub(crate) const NAME_SERVER: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 10);
+pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/16";
+pub(crate) const POD_RANGE: &str = "10.222.0.0/16";
 
 /// The most nodes one bridge and one /16 of pod addresses are planned for.
 const MOST_NODES: u8 = 100;

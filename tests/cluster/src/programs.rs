@@ -3,7 +3,7 @@
 //! What is built, and from what, is in `catalogue`; here is how. A build's folder is named by a
 //! hash of everything it is made from, and appears complete or not at all.
 
-pub mod catalogue;
+pub(crate) mod catalogue;
 
 use std::path::{Path, PathBuf};
 

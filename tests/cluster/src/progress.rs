@@ -1,5 +1,7 @@
 //! What a person who waits gets to read: one line per step, on standard error.
 
+use std::io::Write;
+
 /// Says what is being done now.
 #[expect(
     clippy::print_stderr,
@@ -9,11 +11,7 @@ pub fn say(line: impl std::fmt::Display) {
     eprintln!("{line}");
 }
 
-/// Gives an answer on standard output.
-#[expect(
-    clippy::print_stdout,
-    reason = "the answer of a tool on the command line"
-)]
+/// Gives an answer on standard output. Whoever reads it may have read enough (`| head`).
 pub fn print(text: impl std::fmt::Display) {
-    print!("{text}");
+    drop(write!(std::io::stdout(), "{text}"));
 }

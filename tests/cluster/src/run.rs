@@ -10,13 +10,14 @@ use anyhow::{Context, Result, bail};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
-    args::{Args, Command},
+    args::{Args, Command, Fault, NodeCommand, NodeFault, ProcessFault},
     cleanup,
     cluster::{Cluster, Options, build},
     command::FOREIGN_VARIABLES,
     daemon::{Place, entrance},
     folders::Folders,
     images::Image,
+    logs,
     programs::Programs,
     progress::{print, say},
     state::State,
@@ -58,6 +59,21 @@ pub async fn run(args: Args) -> Result<ExitCode> {
                 Programs::build_one(&folders, &program).await?.display()
             ));
         }
+        Command::Logs { pattern, into } => {
+            let into = into.unwrap_or_else(|| folders.collected_logs());
+            for copy in logs::collect(&folders, &pattern, &into)? {
+                print(format_args!("{}\n", copy.display()));
+            }
+        }
+        Command::Node {
+            name,
+            command: NodeCommand::Exec { command },
+        } => {
+            let cluster = Cluster::attach(folders)?;
+            let node = cluster.number(&name)?;
+            return become_program(&cluster, Place::Node(node), command);
+        }
+        Command::Fault(fault) => break_on_purpose(&Cluster::attach(folders)?, fault).await?,
         Command::Load { archives } => {
             let cluster = Cluster::attach(folders)?;
             for archive in archives {
@@ -66,6 +82,25 @@ pub async fn run(args: Args) -> Result<ExitCode> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+async fn break_on_purpose(cluster: &Cluster, fault: Fault) -> Result<()> {
+    match fault {
+        Fault::Node { name, fault } => match fault {
+            NodeFault::Kill => cluster.kill_node(&name).await,
+            NodeFault::Restart => cluster.restart_node(&name).await,
+            NodeFault::CutOff => cluster.cut_off_node(&name).await,
+            NodeFault::Restore => cluster.restore_node(&name).await,
+        },
+        Fault::Process { name, fault } => match fault {
+            ProcessFault::Kill => cluster.kill(&name).await,
+            ProcessFault::Terminate => cluster.terminate(&name).await,
+            ProcessFault::Pause => cluster.pause(&name).await,
+            ProcessFault::Resume => cluster.resume(&name).await,
+            ProcessFault::Start => cluster.start(&name).await,
+            ProcessFault::Restart => cluster.restart(&name).await,
+        },
+    }
 }
 
 /// Brings a cluster up; when it fails or is interrupted, nothing stays but the logs.
@@ -110,6 +145,10 @@ fn become_program(
         program.env_remove(name);
     }
     program.env("KUBECONFIG", cluster.kubeconfig());
+    program.env(
+        "CONTAINER_RUNTIME_ENDPOINT",
+        "unix:///run/containerd/containerd.sock",
+    );
     let path = std::env::var("PATH").unwrap_or_default();
     program.env("PATH", format!("{}:{path}", cluster.programs.search_path()));
     Err(program.exec()).context("failed to run nsenter")

@@ -9,10 +9,10 @@ use crate::{
 
 /// Prints as a few lines.
 #[derive(Debug)]
-pub struct Status<'a>(&'a State);
+pub(crate) struct Status<'a>(&'a State);
 
 impl<'a> Status<'a> {
-    pub fn of(state: &'a State) -> Self {
+    pub(crate) fn of(state: &'a State) -> Self {
         Self(state)
     }
 }

@@ -5,7 +5,7 @@
 
 /// One Go module and what is built from it.
 #[derive(Clone, Copy, Debug)]
-pub struct Module {
+pub(crate) struct Module {
     pub name: &'static str,
     /// For the person who waits.
     pub effort: &'static str,
@@ -19,21 +19,21 @@ pub struct Module {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Binary {
+pub(crate) struct Binary {
     pub name: &'static str,
     pub package: &'static str,
 }
 
 impl Module {
     /// All names under which programs of this module are called.
-    pub fn programs(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn programs(&self) -> impl Iterator<Item = &'static str> {
         self.binaries
             .iter()
             .map(|binary| binary.name)
             .chain(self.links.iter().copied())
     }
 
-    pub fn makes(&self, program: &str) -> bool {
+    pub(crate) fn makes(&self, program: &str) -> bool {
         self.programs().any(|name| name == program)
     }
 }
@@ -44,11 +44,11 @@ macro_rules! files {
     };
 }
 
-pub const COREDNS_VERSION: &str = "1.14.0";
-pub const NATS_VERSION: &str = "2.15.2";
-pub const JAEGER_VERSION: &str = "1.42.0";
+pub(crate) const COREDNS_VERSION: &str = "1.14.0";
+pub(crate) const NATS_VERSION: &str = "2.15.2";
+pub(crate) const JAEGER_VERSION: &str = "1.42.0";
 
-pub const MODULES: &[Module] = &[
+pub(crate) const MODULES: &[Module] = &[
     Module {
         name: "kube",
         effort: "3 to 4 min on two cores",
