@@ -1,1 +1,22 @@
-//! (being written)
+//! How every service boots, is watched and ends.
+//!
+//! Owns argument groups, logging, traces, the admin port, shutdown, the clock and back-off.
+//! It knows no rule and no outside system of the product: neither Kubernetes, nor NATS, nor CRI.
+
+mod admin;
+mod args;
+pub mod backoff;
+mod boot;
+pub mod clock;
+mod error_chain;
+mod shutdown;
+mod tasks;
+mod telemetry;
+pub mod trace;
+
+pub use admin::{Admin, Readiness, StateCell};
+pub use args::{HasKitArgs, KitArgs, LogFormat};
+pub use boot::{Kit, main};
+pub use error_chain::ErrorChain;
+pub use shutdown::Shutdown;
+pub use tasks::Tasks;

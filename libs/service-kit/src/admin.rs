@@ -1,0 +1,156 @@
+//! The admin port: /livez, /readyz, /metrics and /state.
+//!
+//! Owns what is served there. What is ready, what is counted and what the state is, a service says itself.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use anyhow::Context;
+use axum::{Json, Router, extract::State, http::StatusCode, routing::get};
+use prometheus_client::{encoding::text::encode, registry::Registry};
+use serde_json::Value;
+use tracing::info;
+
+use crate::Shutdown;
+
+/// What the admin port will show.
+pub struct Admin {
+    listen: SocketAddr,
+    registry: Registry,
+    readiness: Readiness,
+    state: StateCell,
+}
+
+/// Named conditions; the service is ready when there is at least one and all hold.
+#[derive(Clone, Debug, Default)]
+pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, bool>>>);
+
+impl Readiness {
+    pub fn set(&self, name: &'static str, holds: bool) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(name, holds);
+    }
+
+    /// The names that do not hold; `None` when no condition was ever named.
+    fn missing(&self) -> Option<Vec<&'static str>> {
+        let conditions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let missing = conditions
+            .iter()
+            .filter(|(_, holds)| !**holds)
+            .map(|(name, _)| *name);
+        (!conditions.is_empty()).then(|| missing.collect())
+    }
+}
+
+/// The driver's last report of itself.
+#[derive(Clone, Debug, Default)]
+pub struct StateCell(Arc<Mutex<Value>>);
+
+impl StateCell {
+    pub fn store(&self, state: Value) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+
+    fn load(&self) -> Value {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+// === impl Admin ===
+
+impl Admin {
+    pub(crate) fn new(listen: SocketAddr) -> Self {
+        Self {
+            listen,
+            registry: Registry::default(),
+            readiness: Readiness::default(),
+            state: StateCell::default(),
+        }
+    }
+
+    pub fn registry(&mut self) -> &mut Registry {
+        &mut self.registry
+    }
+
+    pub fn readiness(&self) -> Readiness {
+        self.readiness.clone()
+    }
+
+    pub fn state(&self) -> StateCell {
+        self.state.clone()
+    }
+
+    /// Serves until the shutdown begins.
+    ///
+    /// # Errors
+    /// The address cannot be listened on.
+    pub async fn serve(self, shutdown: Shutdown) -> anyhow::Result<()> {
+        let listen = self.listen;
+        let listener = tokio::net::TcpListener::bind(listen)
+            .await
+            .with_context(|| format!("failed to listen on --admin-listen {listen}"))?;
+        info!(%listen, "Admin port is open");
+        axum::serve(listener, router(self))
+            .with_graceful_shutdown(async move { shutdown.wait().await })
+            .await
+            .context("failed to serve the admin port")
+    }
+}
+
+fn router(admin: Admin) -> Router {
+    Router::new()
+        .route("/livez", get(|| async { "ok" }))
+        .route("/readyz", get(answer_readyz))
+        .route("/metrics", get(answer_metrics))
+        .route(
+            "/state",
+            get(|State(admin): State<Arc<Admin>>| async move { Json(admin.state.load()) }),
+        )
+        .with_state(Arc::new(admin))
+}
+
+async fn answer_readyz(State(admin): State<Arc<Admin>>) -> (StatusCode, String) {
+    match admin.readiness.missing() {
+        Some(missing) if missing.is_empty() => (StatusCode::OK, "ok".to_owned()),
+        Some(missing) => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            format!("not ready: {}", missing.join(", ")),
+        ),
+        None => (
+            StatusCode::SERVICE_UNAVAILABLE,
+            "not ready: starting".to_owned(),
+        ),
+    }
+}
+
+async fn answer_metrics(State(admin): State<Arc<Admin>>) -> (StatusCode, String) {
+    let mut text = String::new();
+    match encode(&mut text, &admin.registry) {
+        Ok(()) => (StatusCode::OK, text),
+        Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_ready_only_when_every_condition_holds() {
+        let readiness = Readiness::default();
+        assert_eq!(readiness.missing(), None);
+        readiness.set("store", true);
+        readiness.set("runtime", false);
+        assert_eq!(readiness.missing(), Some(vec!["runtime"]));
+        readiness.set("runtime", true);
+        assert_eq!(readiness.missing(), Some(vec![]));
+    }
+}

@@ -1,0 +1,131 @@
+//! Logs to stdout, traces by OTLP.
+//!
+//! Owns the subscriber and the exporter. A collector that is away costs spans, never the service.
+
+use std::time::Duration;
+
+use opentelemetry::{KeyValue, trace::TracerProvider as _};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::{
+    Resource,
+    trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider},
+};
+use tracing_subscriber::{
+    EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt,
+};
+
+use crate::{KitArgs, LogFormat};
+
+/// How long a finished span waits for others before it is sent.
+const EXPORT_DELAY: Duration = Duration::from_secs(1);
+
+/// How long the last spans may take at the end.
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum TelemetryError {
+    #[error("--log-level {directives:?} is no log filter")]
+    Filter {
+        directives: String,
+        #[source]
+        source: tracing_subscriber::filter::ParseError,
+    },
+    #[error("--otlp-endpoint {endpoint:?} cannot be used")]
+    Exporter {
+        endpoint: String,
+        #[source]
+        source: opentelemetry_otlp::ExporterBuildError,
+    },
+    #[error("logging was set up twice")]
+    Twice(#[source] tracing_subscriber::util::TryInitError),
+}
+
+/// Holds the exporter; flushed at the end.
+pub(crate) struct Telemetry {
+    provider: Option<SdkTracerProvider>,
+}
+
+/// Installs logging and, with an endpoint, tracing. Call inside the runtime: the exporter needs it.
+pub(crate) fn start(service: &'static str, args: &KitArgs) -> Result<Telemetry, TelemetryError> {
+    let filter = EnvFilter::try_new(&args.log_level).map_err(|source| TelemetryError::Filter {
+        directives: args.log_level.clone(),
+        source,
+    })?;
+    let format: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
+        LogFormat::Text => tracing_subscriber::fmt::layer()
+            .with_ansi(false)
+            .with_filter(filter)
+            .boxed(),
+        LogFormat::Json => tracing_subscriber::fmt::layer()
+            .json()
+            .flatten_event(true)
+            .with_filter(filter)
+            .boxed(),
+    };
+    let provider = args
+        .otlp_endpoint
+        .as_deref()
+        .map(|endpoint| tracer_provider(service, endpoint))
+        .transpose()?;
+    let traces = provider.as_ref().map(|provider| {
+        tracing_opentelemetry::layer()
+            .with_tracer(provider.tracer("podwright"))
+            .with_location(false)
+            .with_threads(false)
+            .with_filter(own_spans())
+    });
+    tracing_subscriber::registry()
+        .with(format)
+        .with(traces)
+        .try_init()
+        .map_err(TelemetryError::Twice)?;
+    Ok(Telemetry { provider })
+}
+
+/// Spans of our own crates at info: a library's inner spans are not part of a CRR's story.
+fn own_spans() -> EnvFilter {
+    EnvFilter::new("off,admission=info,crr_scheduler=info,node_executor=info,bus=info")
+}
+
+fn tracer_provider(
+    service: &'static str,
+    endpoint: &str,
+) -> Result<SdkTracerProvider, TelemetryError> {
+    let exporter = SpanExporter::builder()
+        .with_tonic()
+        .with_endpoint(endpoint)
+        .build()
+        .map_err(|source| TelemetryError::Exporter {
+            endpoint: endpoint.to_owned(),
+            source,
+        })?;
+    let batch = BatchConfigBuilder::default()
+        .with_scheduled_delay(EXPORT_DELAY)
+        .build();
+    let resource = Resource::builder()
+        .with_service_name(service)
+        .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
+        .build();
+    Ok(SdkTracerProvider::builder()
+        .with_span_processor(
+            BatchSpanProcessor::builder(exporter)
+                .with_batch_config(batch)
+                .build(),
+        )
+        .with_resource(resource)
+        .build())
+}
+
+impl Telemetry {
+    /// Sends what is left, without making the end wait for a collector that is away.
+    pub(crate) async fn flush(self) {
+        let Some(provider) = self.provider else {
+            return;
+        };
+        let flushed =
+            tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_TIMEOUT));
+        if let Ok(Err(error)) = flushed.await {
+            tracing::debug!(%error, "The last spans were not sent");
+        }
+    }
+}
