@@ -49,6 +49,15 @@ pub enum Command {
         /// For example kubelet, kubectl, etcd, nats-server, crictl
         program: String,
     },
+    /// Pack a program with the libraries it needs as an image, and print the archive's path
+    Image {
+        /// For example localhost/admission:dev
+        name: String,
+        binary: PathBuf,
+        /// What the image runs; by default the program alone, which lies in /usr/local/bin
+        #[arg(last = true)]
+        entrypoint: Vec<String>,
+    },
     /// Give an image archive, as `docker save` writes it, to all nodes
     Load {
         #[arg(required = true)]

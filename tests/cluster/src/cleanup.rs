@@ -60,7 +60,7 @@ pub(crate) async fn kill_all(names: &[String]) -> Result<()> {
             let mut left = BTreeSet::new();
             for name in names {
                 left.extend(cgroups.processes(name));
-                left.extend(network::processes(name).await);
+                left.extend(network::processes(name));
             }
             left.retain(|pid| !spared.contains(pid));
             for pid in &left {

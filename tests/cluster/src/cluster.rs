@@ -1,13 +1,12 @@
 //! The running cluster: up, down, and what tests do with it in between.
 
-use std::{ffi::OsStr, path::PathBuf, time::Duration};
+use std::{ffi::OsStr, path::PathBuf};
 
 use anyhow::{Context, Result, bail};
 use futures::future::try_join_all;
-use tokio::time::Instant;
 
 use crate::{
-    cleanup, control_plane, coredns,
+    cleanup,
     folders::Folders,
     images::{Image, Images},
     kubectl, lock, node,
@@ -43,7 +42,7 @@ pub struct Cluster {
 
 impl Cluster {
     /// Brings a cluster up, and cleans away first what a killed run left. The cluster goes on
-    /// when this process ends.
+    /// when this process ends; when it does not come up, nothing stays but its logs.
     pub async fn up(options: &Options) -> Result<Self> {
         requirements::check()?;
         let folders = options.folders.clone();
@@ -56,8 +55,17 @@ impl Cluster {
         }
         clear_logs(&folders)?;
         let cluster = Self { folders, programs };
-        cluster.bring_up(nodes, &images).await?;
-        Ok(cluster)
+        match cluster.bring_up(nodes, &images).await {
+            Ok(()) => Ok(cluster),
+            Err(error) => {
+                cleanup::remove_all(&cluster.folders).await?;
+                let logs = cluster.folders.logs();
+                Err(error.context(format!(
+                    "the cluster did not come up; see {}",
+                    logs.display()
+                )))
+            }
+        }
     }
 
     /// The cluster that is up already.
@@ -137,116 +145,6 @@ impl Cluster {
         let up = |node: &NodeNumber| state.keepers.get(&node.name()).is_some_and(|k| k.alive());
         let nodes = state.nodes.iter().copied().filter(up);
         try_join_all(nodes.map(|node| node::load(&self.folders, node, image))).await?;
-        Ok(())
-    }
-
-    async fn bring_up(&self, nodes: Vec<NodeNumber>, images: &Images) -> Result<()> {
-        let started = Instant::now();
-        let (folders, programs) = (&self.folders, &self.programs);
-        let mut state = State::new(nodes.clone(), programs.clone())?;
-        state.write(folders)?;
-        state.made_folders = node::make_mount_points()?;
-        state.write(folders)?;
-
-        say(format_args!(
-            "starting the control plane and {} nodes …",
-            nodes.len()
-        ));
-        control_plane::prepare(folders, &nodes).await?;
-        let runtimes = nodes
-            .iter()
-            .map(|node| self.start_runtime(*node, &nodes, &images.needed));
-        tokio::try_join!(
-            control_plane::start(folders, programs, &nodes),
-            try_join_all(runtimes)
-        )?;
-        for node in &nodes {
-            node::start_kubelet(folders, programs, *node)?;
-        }
-        say(format_args!(
-            "waiting for the nodes … ({:.1} s)",
-            started.elapsed().as_secs_f32()
-        ));
-        tokio::try_join!(
-            coredns::deploy(folders, programs),
-            self.load_further(&nodes, &images.further),
-            self.wait_for_nodes(&nodes),
-        )?;
-        say(format_args!(
-            "waiting for the name server … ({:.1} s)",
-            started.elapsed().as_secs_f32()
-        ));
-        self.wait_for_pods().await?;
-        State::update(folders, |state| state.phase = Phase::Ready)?;
-        say(format_args!(
-            "the cluster is up ({:.1} s)",
-            started.elapsed().as_secs_f32()
-        ));
-        Ok(())
-    }
-
-    async fn start_runtime(
-        &self,
-        node: NodeNumber,
-        nodes: &[NodeNumber],
-        images: &[Image],
-    ) -> Result<()> {
-        node::start_runtime(&self.folders, &self.programs, node, nodes).await?;
-        try_join_all(
-            images
-                .iter()
-                .map(|image| node::load(&self.folders, node, image)),
-        )
-        .await?;
-        Ok(())
-    }
-
-    async fn load_further(&self, nodes: &[NodeNumber], images: &[Image]) -> Result<()> {
-        let loads = nodes
-            .iter()
-            .flat_map(|node| images.iter().map(move |image| (*node, image)));
-        try_join_all(loads.map(|(node, image)| node::load(&self.folders, node, image))).await?;
-        Ok(())
-    }
-
-    async fn wait_for_nodes(&self, nodes: &[NodeNumber]) -> Result<()> {
-        let waits = nodes.iter().map(async |node| {
-            let name = format!("node/{}", node.name());
-            // kubectl waits for the creation of one object only.
-            for condition in ["--for=create", "--for=condition=Ready"] {
-                self.kubectl(["wait", condition, "--timeout=90s", &name])
-                    .await?;
-            }
-            Ok::<_, anyhow::Error>(())
-        });
-        try_join_all(waits)
-            .await
-            .context("the nodes did not become ready; see `logs kubelet`")?;
-        Ok(())
-    }
-
-    /// The name server answers, and pods can be created in the default namespace.
-    async fn wait_for_pods(&self) -> Result<()> {
-        let timeout = format!("--timeout={}s", Duration::from_secs(60).as_secs());
-        let server = [
-            "wait",
-            "--for=condition=Available",
-            "-n",
-            "kube-system",
-            "deployment/coredns",
-        ];
-        let account = [
-            "wait",
-            "--for=create",
-            "-n",
-            "default",
-            "serviceaccount/default",
-        ];
-        tokio::try_join!(
-            self.kubectl(server.iter().copied().chain([timeout.as_str()])),
-            self.kubectl(account.iter().copied().chain([timeout.as_str()])),
-        )
-        .context("the name server did not come up; see `logs coredns`")?;
         Ok(())
     }
 }

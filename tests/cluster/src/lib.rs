@@ -5,6 +5,7 @@
 //! `control_plane` and `node` start it, `fault` breaks it on purpose, `cleanup` ends it.
 
 mod args;
+mod bring_up;
 mod cgroup;
 mod cleanup;
 mod cluster;

@@ -3,7 +3,11 @@
 //! Nothing leaves them, and the machine's own network is not touched. Pods have namespaces of their
 //! own, inside their node's mount namespace, which die with it.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, Result};
 
@@ -27,23 +31,21 @@ pub(crate) fn path(namespace: &str) -> PathBuf {
 
 /// The names of all namespaces of ours, also of a run that was killed.
 pub(crate) fn ours() -> Vec<String> {
-    let entries = std::fs::read_dir(NAMESPACES)
-        .into_iter()
-        .flatten()
-        .flatten();
+    let entries = fs::read_dir(NAMESPACES).into_iter().flatten().flatten();
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with(PREFIX)).collect()
 }
 
-/// The processes in a namespace.
-pub(crate) async fn processes(namespace: &str) -> Vec<i32> {
-    let listed = output(bare("ip").args(["netns", "pids", namespace]))
-        .await
-        .unwrap_or_default();
-    listed
-        .split_whitespace()
-        .filter_map(|pid| pid.parse().ok())
-        .collect()
+/// The processes in a namespace. (`ip netns pids` would name itself when we are inside.)
+pub(crate) fn processes(namespace: &str) -> Vec<i32> {
+    let identity = |path: &Path| fs::metadata(path).map(|file| (file.dev(), file.ino())).ok();
+    let Some(wanted) = identity(&path(namespace)) else {
+        return Vec::new();
+    };
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let inside = |pid: &i32| identity(Path::new(&format!("/proc/{pid}/ns/net"))) == Some(wanted);
+    numbers.filter(inside).collect()
 }
 
 /// Creates the control plane's namespace: the bridge and the ways to all pods.

@@ -83,12 +83,25 @@ impl Programs {
             module.name, module.effort
         ));
         folders::create(&self.root)?;
+        remove_unfinished(&self.root);
         let work = tempfile::Builder::new()
-            .prefix(".building-")
+            .prefix(UNFINISHED)
             .tempdir_in(&self.root)?;
         let made = build(module, work.path()).await?;
         std::fs::rename(&made, &folder)
             .with_context(|| format!("failed to keep {}", folder.display()))
+    }
+}
+
+/// How the folders of builds begin that are not complete.
+const UNFINISHED: &str = ".building-";
+
+/// Removes what killed builds left; ours is the only one, by the lock.
+fn remove_unfinished(root: &Path) {
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(UNFINISHED) {
+            drop(std::fs::remove_dir_all(entry.path()));
+        }
     }
 }
 

@@ -1,17 +1,15 @@
-//! What a person who waits gets to read: one line per step, on standard error.
+//! What a person gets to read: progress on standard error, answers on standard output.
+//!
+//! Whoever reads may have read enough and gone (`| head`): that is no failure.
 
-use std::io::Write;
+use std::{fmt::Display, io::Write};
 
 /// Says what is being done now.
-#[expect(
-    clippy::print_stderr,
-    reason = "the progress of a tool on the command line"
-)]
-pub fn say(line: impl std::fmt::Display) {
-    eprintln!("{line}");
+pub fn say(line: impl Display) {
+    drop(writeln!(std::io::stderr(), "{line}"));
 }
 
-/// Gives an answer on standard output. Whoever reads it may have read enough (`| head`).
-pub fn print(text: impl std::fmt::Display) {
+/// Gives an answer.
+pub(crate) fn print(text: impl Display) {
     drop(write!(std::io::stdout(), "{text}"));
 }

@@ -3,6 +3,7 @@
 use std::{
     ffi::OsString,
     os::unix::process::CommandExt,
+    path::{Path, PathBuf},
     process::{Command as Program, ExitCode},
 };
 
@@ -11,12 +12,11 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::{
     args::{Args, Command, Fault, NodeCommand, NodeFault, ProcessFault},
-    cleanup,
     cluster::{Cluster, Options, build},
     command::FOREIGN_VARIABLES,
     daemon::{Place, entrance},
     folders::Folders,
-    images::Image,
+    images::{Image, from_binary},
     logs,
     programs::Programs,
     progress::{print, say},
@@ -28,60 +28,78 @@ pub async fn run(args: Args) -> Result<ExitCode> {
     let folders = Folders::from_environment()?;
     match args.command {
         Command::Up { nodes } => up(Options { folders, nodes }).await?,
-        Command::Down => {
-            let was_up = Cluster::down(&folders).await?;
-            say(if was_up {
-                "the cluster is down"
-            } else {
-                "no cluster was up"
-            });
-        }
-        Command::Status => match State::read(&folders)? {
-            Some(state) => print(Status::of(&state)),
-            None => bail!("no cluster is up"),
-        },
-        Command::Kubectl { arguments } => {
-            let cluster = Cluster::attach(folders)?;
-            let kubectl = cluster.programs.path("kubectl")?.into();
-            return become_program(
-                &cluster,
-                Place::ControlPlane,
-                [kubectl].into_iter().chain(arguments),
-            );
-        }
+        Command::Down => down(&folders).await?,
+        Command::Status => status(&folders)?,
+        Command::Kubectl { arguments } => return kubectl(&Cluster::attach(folders)?, arguments),
         Command::Exec { command } => {
             return become_program(&Cluster::attach(folders)?, Place::ControlPlane, command);
         }
-        Command::Build => drop(build(&folders).await?),
-        Command::Path { program } => {
-            print(format_args!(
-                "{}\n",
-                Programs::build_one(&folders, &program).await?.display()
-            ));
-        }
-        Command::Logs { pattern, into } => {
-            let into = into.unwrap_or_else(|| folders.collected_logs());
-            for copy in logs::collect(&folders, &pattern, &into)? {
-                print(format_args!("{}\n", copy.display()));
-            }
-        }
-        Command::Node {
-            name,
-            command: NodeCommand::Exec { command },
-        } => {
+        Command::Node { name, command } => {
+            let NodeCommand::Exec { command } = command;
             let cluster = Cluster::attach(folders)?;
             let node = cluster.number(&name)?;
             return become_program(&cluster, Place::Node(node), command);
         }
         Command::Fault(fault) => break_on_purpose(&Cluster::attach(folders)?, fault).await?,
-        Command::Load { archives } => {
-            let cluster = Cluster::attach(folders)?;
-            for archive in archives {
-                cluster.load(&Image::from_archive(archive)?).await?;
-            }
+        Command::Load { archives } => load(&Cluster::attach(folders)?, archives).await?,
+        Command::Logs { pattern, into } => {
+            let into = into.unwrap_or_else(|| folders.collected_logs());
+            logs::collect(&folders, &pattern, &into)?
+                .iter()
+                .for_each(|copy| print_path(copy));
+        }
+        Command::Build => drop(build(&folders).await?),
+        Command::Path { program } => print_path(&Programs::build_one(&folders, &program).await?),
+        Command::Image {
+            name,
+            binary,
+            entrypoint,
+        } => {
+            let entrypoint: Vec<_> = entrypoint.iter().map(String::as_str).collect();
+            print_path(
+                &from_binary(&folders, &name, &binary, &entrypoint)
+                    .await?
+                    .archive,
+            );
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn print_path(path: &Path) {
+    print(format_args!("{}\n", path.display()));
+}
+
+async fn down(folders: &Folders) -> Result<()> {
+    let was_up = Cluster::down(folders).await?;
+    say(if was_up {
+        "the cluster is down"
+    } else {
+        "no cluster was up"
+    });
+    Ok(())
+}
+
+fn status(folders: &Folders) -> Result<()> {
+    let state = State::read(folders)?.context("no cluster is up")?;
+    print(Status::of(&state));
+    Ok(())
+}
+
+fn kubectl(cluster: &Cluster, arguments: Vec<OsString>) -> Result<ExitCode> {
+    let kubectl = cluster.programs.path("kubectl")?.into_os_string();
+    become_program(
+        cluster,
+        Place::ControlPlane,
+        [kubectl].into_iter().chain(arguments),
+    )
+}
+
+async fn load(cluster: &Cluster, archives: Vec<PathBuf>) -> Result<()> {
+    for archive in archives {
+        cluster.load(&Image::from_archive(archive)?).await?;
+    }
+    Ok(())
 }
 
 async fn break_on_purpose(cluster: &Cluster, fault: Fault) -> Result<()> {
@@ -103,21 +121,18 @@ async fn break_on_purpose(cluster: &Cluster, fault: Fault) -> Result<()> {
     }
 }
 
-/// Brings a cluster up; when it fails or is interrupted, nothing stays but the logs.
+/// Brings a cluster up; when that is interrupted, nothing stays but the logs.
 async fn up(options: Options) -> Result<()> {
-    let folders = options.folders.clone();
-    let result = tokio::select! {
-        up = Cluster::up(&options) => up.map(drop),
-        () = interrupted()? => Err(anyhow::anyhow!("interrupted")),
-    };
-    // A second cluster was refused, not begun: the first one stays.
-    let begun = State::read(&folders)?.is_some_and(|state| state.is_half_started());
-    if result.is_err() && begun {
-        say("cleaning up …");
-        cleanup::remove_all(&folders).await?;
-        say(format_args!("the logs are in {}", folders.logs().display()));
+    tokio::select! {
+        up = Cluster::up(&options) => return up.map(drop),
+        () = interrupted()? => {}
     }
-    result
+    // An interrupted build has begun nothing, and a refused second cluster is not ours to end.
+    if State::read(&options.folders)?.is_some_and(|state| state.is_half_started()) {
+        say("cleaning up …");
+        Cluster::down(&options.folders).await?;
+    }
+    bail!("interrupted")
 }
 
 /// Waits for Ctrl-C or a polite end.
