@@ -11,6 +11,7 @@ use crate::{
     images::{Image, Images},
     kubectl, lock, node,
     plan::NodeNumber,
+    process::Condition,
     programs::Programs,
     progress::say,
     requirements,
@@ -97,7 +98,7 @@ impl Cluster {
         self.folders.audit_log()
     }
 
-    pub fn state(&self) -> Result<State> {
+    pub(crate) fn state(&self) -> Result<State> {
         State::read(&self.folders)?.context("no cluster is up")
     }
 
@@ -109,6 +110,11 @@ impl Cluster {
             .into_iter()
             .map(NodeNumber::name)
             .collect())
+    }
+
+    /// Whether a process (`etcd`, `node-1/kubelet`, …) runs.
+    pub fn condition(&self, process: &str) -> Result<Condition> {
+        Ok(self.daemon(process)?.condition())
     }
 
     /// The node of that name, if this cluster has it.

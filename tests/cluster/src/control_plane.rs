@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use crate::{
     cgroup::Cgroups,
@@ -11,9 +11,11 @@ use crate::{
     folders::Folders,
     kubectl, network,
     pki::Keys,
-    plan::{API_SERVER, CONTROL_PLANE, NodeNumber, SERVICE_RANGE},
+    plan::{API_PORT, API_SERVER, CONTROL_PLANE, NodeNumber, SERVICE_RANGE},
     programs::Programs,
-    proxy, users, wait,
+    proxy,
+    state::State,
+    users, wait,
 };
 
 /// One line per request, after the answer, and no bodies: enough to count.
@@ -59,11 +61,28 @@ pub(crate) async fn wait_until_ready(folders: &Folders, programs: &Programs) -> 
         async || {
             Daemon::check(folders, "etcd")?;
             Daemon::check(folders, "kube-apiserver")?;
+            // Each kubectl costs processor time, which the API server needs until it listens.
+            if !listens(folders, "kube-apiserver", API_PORT)? {
+                return Ok(false);
+            }
             let ready = kubectl::run(folders, programs, ["get", "--raw", "/readyz"]).await;
             Ok(ready.is_ok_and(|answer| answer == "ok"))
         },
     )
     .await
+}
+
+/// Whether anything in a program's network namespace listens on that port.
+fn listens(folders: &Folders, daemon: &str, port: u16) -> Result<bool> {
+    let state = State::read(folders)?.context("no cluster is up")?;
+    let identity = state.daemons.get(daemon).and_then(|daemon| daemon.identity);
+    let pid = identity
+        .with_context(|| format!("{daemon} was not started"))?
+        .pid;
+    let sockets = std::fs::read_to_string(format!("/proc/{pid}/net/tcp6")).unwrap_or_default();
+    // Local address with the port in hexadecimal, any remote one, and state 0A: listening.
+    let wanted = format!(":{port:04X} 00000000000000000000000000000000:0000 0A ");
+    Ok(sockets.contains(&wanted))
 }
 
 fn audit_policy(folders: &Folders) -> std::path::PathBuf {
@@ -87,7 +106,6 @@ fn api_server(folders: &Folders, programs: &Programs, keys: &Keys) -> Result<Dae
     let program = programs.path("kube-apiserver")?;
     let daemon = Daemon::new(folders, Place::ControlPlane, &program).arguments([
         "--etcd-servers=http://127.0.0.1:2379",
-        "--secure-port=6443",
         "--allow-privileged",
         "--authorization-mode=Node,RBAC",
         "--enable-admission-plugins=NodeRestriction",
@@ -99,6 +117,7 @@ fn api_server(folders: &Folders, programs: &Programs, keys: &Keys) -> Result<Dae
         "--audit-log-maxsize=100000",
     ]);
     Ok(daemon.arguments([
+        format!("--secure-port={API_PORT}"),
         format!("--advertise-address={API_SERVER}"),
         format!("--service-cluster-ip-range={SERVICE_RANGE}"),
         format!(

@@ -23,7 +23,7 @@ use crate::{
 /// Where a program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Place {
+pub(crate) enum Place {
     ControlPlane,
     Node(NodeNumber),
 }
@@ -40,7 +40,7 @@ impl Place {
 
 /// A program with its arguments; the same ones whenever it is started.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Daemon {
+pub(crate) struct Daemon {
     pub name: String,
     pub place: Place,
     pub command: Vec<String>,
@@ -76,7 +76,7 @@ impl Daemon {
         self
     }
 
-    pub fn condition(&self) -> Condition {
+    pub(crate) fn condition(&self) -> Condition {
         self.identity
             .map_or(Condition::Dead, |identity| identity.condition())
     }

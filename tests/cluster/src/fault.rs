@@ -99,7 +99,7 @@ impl Cluster {
         self.start(process).await
     }
 
-    fn daemon(&self, process: &str) -> Result<Daemon> {
+    pub(crate) fn daemon(&self, process: &str) -> Result<Daemon> {
         let mut daemons = self.state()?.daemons;
         if let Some(daemon) = daemons.remove(process) {
             return Ok(daemon);

@@ -3,6 +3,22 @@
 //!
 //! Start at `cluster` (up, down, what tests use); `programs` and `images` build what it is made of,
 //! `control_plane` and `node` start it, `fault` breaks it on purpose, `cleanup` ends it.
+//!
+//! Tests run under `podwright-cluster exec`, where they reach the API server, pods and services,
+//! and take hold of the cluster itself so:
+//!
+//! ```no_run
+//! # async fn example() -> anyhow::Result<()> {
+//! use cluster::{Cluster, Folders};
+//!
+//! let cluster = Cluster::attach(Folders::from_environment()?)?;
+//! cluster.restart("node-1/containerd").await?;
+//! cluster.cut_off_node("node-2").await?;
+//! cluster.restore_node("node-2").await?;
+//! assert_eq!(cluster.stops_of("node-1", "0123abcd")?, 0);
+//! # Ok(())
+//! # }
+//! ```
 
 mod args;
 mod bring_up;
@@ -41,9 +57,10 @@ pub use self::{
     command::FOREIGN_VARIABLES,
     events::RuntimeEvent,
     folders::Folders,
-    images::{BUSYBOX, Image, PAUSE, from_binary},
+    images::{BUSYBOX, Image, Images, PAUSE, from_binary},
     logs::collect as collect_logs,
     process::Condition,
+    programs::Programs,
     progress::say,
     run::run,
 };

@@ -49,12 +49,16 @@ pub(crate) async fn start_runtime(
     start_event_log(folders, programs, node)
 }
 
+/// Where the runtime listens, on every node.
+const SOCKET: &str = "run/containerd/containerd.sock";
+
 /// Waits until the runtime answers.
 pub(crate) async fn wait_for_runtime(folders: &Folders, node: NodeNumber) -> Result<()> {
     let what = format!("containerd on {} to answer", node.name());
     wait::until(&what, Duration::from_secs(30), async || {
         Daemon::check(folders, &format!("{}/containerd", node.name()))?;
-        Ok(run(folders, node, &["ctr", "version"]).await.is_ok())
+        Ok(mounts::sees(folders, node, SOCKET)?
+            && run(folders, node, &["ctr", "version"]).await.is_ok())
     })
     .await
 }

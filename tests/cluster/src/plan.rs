@@ -13,6 +13,7 @@ pub(crate) const PREFIX: &str = "podwright-";
 pub(crate) const CONTROL_PLANE: &str = "podwright-control-plane";
 /// The API server's address on the bridge that joins the nodes.
 pub(crate) const API_SERVER: Ipv4Addr = Ipv4Addr::new(10, 99, 0, 1);
+pub(crate) const API_PORT: u16 = 6443;
 /// The first address of the services' range, under which pods find the API server.
 pub(crate) const API_SERVICE: Ipv4Addr = Ipv4Addr::new(10, 96, 0, 1);
 /// The name server's service address.
@@ -25,11 +26,11 @@ const MOST_NODES: u8 = 100;
 
 /// One node, known by its number, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct NodeNumber(u8);
+pub(crate) struct NodeNumber(u8);
 
 impl NodeNumber {
     /// The nodes of a cluster of `count` nodes.
-    pub fn all(count: u8) -> Result<Vec<Self>> {
+    pub(crate) fn all(count: u8) -> Result<Vec<Self>> {
         if count == 0 || count > MOST_NODES {
             bail!("a cluster has 1 to {MOST_NODES} nodes, not {count}");
         }
@@ -37,7 +38,7 @@ impl NodeNumber {
     }
 
     /// The node of that name (`node-1`).
-    pub fn parse(name: &str) -> Result<Self> {
+    pub(crate) fn parse(name: &str) -> Result<Self> {
         name.strip_prefix("node-")
             .and_then(|number| number.parse().ok())
             .filter(|number| (1..=MOST_NODES).contains(number))
@@ -46,26 +47,26 @@ impl NodeNumber {
     }
 
     /// The node's name in Kubernetes, its host name too.
-    pub fn name(self) -> String {
+    pub(crate) fn name(self) -> String {
         format!("node-{}", self.0)
     }
 
     /// Name of its network namespace and of its cgroup.
-    pub fn namespace(self) -> String {
+    pub(crate) fn namespace(self) -> String {
         format!("{PREFIX}{}", self.name())
     }
 
-    pub fn address(self) -> Ipv4Addr {
+    pub(crate) fn address(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 99, 0, 10 + self.0)
     }
 
     /// The addresses of this node's pods.
-    pub fn pod_range(self) -> String {
+    pub(crate) fn pod_range(self) -> String {
         format!("10.222.{}.0/24", self.0)
     }
 
     /// The control plane's end of the cable to this node (names of links have at most 15 letters).
-    pub fn cable(self) -> String {
+    pub(crate) fn cable(self) -> String {
         format!("to-{}", self.name())
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// One process, and no later one of the same number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub(crate) struct Identity {
     pub pid: i32,
     /// Clock ticks from the machine's start to the process's.
     started: u64,
@@ -25,12 +25,12 @@ pub enum Condition {
 
 impl Identity {
     /// The process that has this number now.
-    pub fn of(pid: i32) -> Option<Self> {
+    pub(crate) fn of(pid: i32) -> Option<Self> {
         let (_, started) = parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)?;
         Some(Self { pid, started })
     }
 
-    pub fn condition(&self) -> Condition {
+    pub(crate) fn condition(&self) -> Condition {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid)).ok();
         match stat.as_deref().and_then(parse_stat) {
             Some((state, started)) if started == self.started => match state {
@@ -42,12 +42,12 @@ impl Identity {
         }
     }
 
-    pub fn alive(&self) -> bool {
+    pub(crate) fn alive(&self) -> bool {
         self.condition() != Condition::Dead
     }
 
     /// Sends a signal, unless the process is dead already.
-    pub fn signal(&self, signal: Signal) -> Result<()> {
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
         if self.alive() {
             signal_pid(self.pid, signal)
         } else {

@@ -11,14 +11,14 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Phase {
+pub(crate) enum Phase {
     Starting,
     Ready,
 }
 
 /// Everything we know about the running cluster.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct State {
+pub(crate) struct State {
     /// The machine's boot: no process of another one is ours.
     pub boot: String,
     pub phase: Phase,
@@ -64,7 +64,7 @@ impl State {
     }
 
     /// Reads the state; there is none when nothing was started.
-    pub fn read(folders: &Folders) -> Result<Option<Self>> {
+    pub(crate) fn read(folders: &Folders) -> Result<Option<Self>> {
         let path = folders.state();
         match fs::read(&path) {
             Ok(content) => serde_json::from_slice(&content)

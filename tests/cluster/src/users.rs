@@ -8,7 +8,7 @@ use crate::{
     folders,
     folders::Folders,
     pki::Keys,
-    plan::{API_SERVER, NodeNumber},
+    plan::{API_PORT, API_SERVER, NodeNumber},
 };
 
 pub(crate) const CONTROLLER_MANAGER: &str = "kube-controller-manager";
@@ -42,7 +42,7 @@ fn kubeconfig(keys: &Keys, user: &str) -> String {
     format!(
         "apiVersion: v1\n\
          kind: Config\n\
-         clusters: [{{name: podwright, cluster: {{server: \"https://{API_SERVER}:6443\", \
+         clusters: [{{name: podwright, cluster: {{server: \"https://{API_SERVER}:{API_PORT}\", \
          certificate-authority: {authority}}}}}]\n\
          users: [{{name: {user}, user: {{token: {user}-token}}}}]\n\
          contexts: [{{name: podwright, context: {{cluster: podwright, user: {user}}}}}]\n\

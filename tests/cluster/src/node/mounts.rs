@@ -16,7 +16,8 @@ use nix::{
 use tokio::sync::oneshot;
 
 use crate::{
-    command::SYSTEM_PATH, daemon::in_cgroup, folders, network, plan::NodeNumber, process::Identity,
+    command::SYSTEM_PATH, daemon::in_cgroup, folders, folders::Folders, network, plan::NodeNumber,
+    process::Identity, state::State,
 };
 
 /// What is seen at a path of the node.
@@ -85,6 +86,16 @@ pub(super) async fn hold(node: NodeNumber, disk: &Path, cgroup: &Path) -> Result
         })?;
     let made = receive.await.context("the thread ended early")?;
     made.with_context(|| format!("failed to make the namespaces of {}", node.name()))
+}
+
+/// Whether the node has a file at that path (without its leading slash).
+pub(super) fn sees(folders: &Folders, node: NodeNumber, path: &str) -> Result<bool> {
+    let state = State::read(folders)?.context("no cluster is up")?;
+    let keeper = state.keepers.get(&node.name());
+    let keeper = keeper.with_context(|| format!("{} is down", node.name()))?;
+    Ok(Path::new(&format!("/proc/{}/root", keeper.pid))
+        .join(path)
+        .exists())
 }
 
 fn spawn_keeper(cgroup: &Path) -> Result<std::process::Child> {
