@@ -7,7 +7,7 @@ use tokio::time::Instant;
 use crate::{
     cluster::Cluster,
     control_plane, coredns,
-    images::{Image, Images},
+    images::Image,
     node,
     plan::NodeNumber,
     progress::say,
@@ -16,7 +16,7 @@ use crate::{
 
 impl Cluster {
     /// Starts everything, and waits until pods can be created and find each other by name.
-    pub(crate) async fn bring_up(&self, nodes: Vec<NodeNumber>, images: &Images) -> Result<()> {
+    pub(crate) async fn bring_up(&self, nodes: Vec<NodeNumber>, images: &[Image]) -> Result<()> {
         let started = Instant::now();
         let (folders, programs) = (&self.folders, &self.programs);
         let mut state = State::new(nodes.clone(), programs.clone())?;
@@ -31,7 +31,7 @@ impl Cluster {
         control_plane::prepare(folders, &nodes).await?;
         let runtimes = nodes
             .iter()
-            .map(|node| self.start_runtime(*node, &nodes, &images.needed));
+            .map(|node| self.start_runtime(*node, &nodes, images));
         tokio::try_join!(
             control_plane::start(folders, programs, &nodes),
             try_join_all(runtimes)
@@ -45,7 +45,6 @@ impl Cluster {
         ));
         tokio::try_join!(
             coredns::deploy(folders, programs),
-            self.load_further(&nodes, &images.further),
             self.wait_for_nodes(&nodes),
         )?;
         say(format_args!(
@@ -61,6 +60,7 @@ impl Cluster {
         Ok(())
     }
 
+    /// All images are loaded here, while the API server has yet to start: nothing waits for them then.
     async fn start_runtime(
         &self,
         node: NodeNumber,
@@ -74,14 +74,6 @@ impl Cluster {
                 .map(|image| node::load(&self.folders, node, image)),
         )
         .await?;
-        Ok(())
-    }
-
-    async fn load_further(&self, nodes: &[NodeNumber], images: &[Image]) -> Result<()> {
-        let loads = nodes
-            .iter()
-            .flat_map(|node| images.iter().map(move |image| (*node, image)));
-        try_join_all(loads.map(|(node, image)| node::load(&self.folders, node, image))).await?;
         Ok(())
     }
 

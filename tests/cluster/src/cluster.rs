@@ -8,7 +8,8 @@ use futures::future::try_join_all;
 use crate::{
     cleanup,
     folders::Folders,
-    images::{Image, Images},
+    images,
+    images::Image,
     kubectl, lock, node,
     plan::NodeNumber,
     process::Condition,
@@ -156,10 +157,10 @@ impl Cluster {
 }
 
 /// Builds all programs and images that are not in the cache.
-pub async fn build(folders: &Folders) -> Result<(Programs, Images)> {
+pub async fn build(folders: &Folders) -> Result<(Programs, Vec<Image>)> {
     requirements::check_build()?;
     let programs = Programs::build_all(folders).await?;
-    let images = Images::build_all(folders, &programs).await?;
+    let images = images::build_all(folders, &programs).await?;
     Ok((programs, images))
 }
 

@@ -47,35 +47,16 @@ impl Image {
     }
 }
 
-/// The images that every cluster has.
-#[derive(Clone, Debug)]
-pub struct Images {
-    /// Nothing runs without these: nodes import them before their kubelet starts.
-    pub needed: Vec<Image>,
-    /// Ready for manifests to use; imported while the nodes become ready.
-    pub further: Vec<Image>,
-}
-
-impl Images {
-    /// Makes whatever is not in the cache yet.
-    pub async fn build_all(folders: &Folders, programs: &Programs) -> Result<Self> {
-        let image = |program, name: &str| from_program(folders, programs, program, name);
-        let coredns = image("coredns", &coredns_name())?;
-        let nats = image("nats-server", &format!("localhost/nats:{NATS_VERSION}"))?;
-        let jaeger = image("jaeger", &format!("localhost/jaeger:{JAEGER_VERSION}"))?;
-        Ok(Self {
-            needed: vec![
-                base::pause(folders).await?,
-                base::busybox(folders).await?,
-                coredns,
-            ],
-            further: vec![nats, jaeger],
-        })
-    }
-
-    pub fn all(&self) -> impl Iterator<Item = &Image> {
-        self.needed.iter().chain(&self.further)
-    }
+/// Makes whatever is not in the cache yet of the images that every node has.
+pub(crate) async fn build_all(folders: &Folders, programs: &Programs) -> Result<Vec<Image>> {
+    let image = |program, name: &str| from_program(folders, programs, program, name);
+    Ok(vec![
+        base::pause(folders).await?,
+        base::busybox(folders).await?,
+        image("coredns", &coredns_name())?,
+        image("nats-server", &format!("localhost/nats:{NATS_VERSION}"))?,
+        image("jaeger", &format!("localhost/jaeger:{JAEGER_VERSION}"))?,
+    ])
 }
 
 /// Packs one program as an image: beside it the libraries it is linked to, an otherwise empty

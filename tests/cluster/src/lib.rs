@@ -57,7 +57,7 @@ pub use self::{
     command::FOREIGN_VARIABLES,
     events::RuntimeEvent,
     folders::Folders,
-    images::{BUSYBOX, Image, Images, PAUSE, from_binary},
+    images::{BUSYBOX, Image, PAUSE, from_binary},
     logs::collect as collect_logs,
     process::Condition,
     programs::Programs,
