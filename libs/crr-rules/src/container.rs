@@ -1,0 +1,303 @@
+//! The state of one container of a CRR: the table of document 000 and of OpenKruise's daemon.
+//!
+//! Owns the judgement "killed, coming back, back, lost". It looks at one container only; order among
+//! containers is in `plan.rs`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::{
+    crr::{ContainerRecreateState, CrrContainer},
+    ids::{ContainerId, ContainerName, RuntimeContainerId},
+    order::{Refusal, StopOutcome},
+    phase::ContainerPhase,
+    pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
+};
+
+use crate::{NODE_SILENCE_SHOWN, OrderProgress, PodView, SeenRunning, Silence, Snapshot};
+
+/// How long a silent node is asked whether it was us who stopped an instance that is gone already.
+const ASK_WHO_STOPPED: Duration = Duration::from_secs(10);
+
+/// A container's state, and when it may change by the passing of time alone.
+pub(crate) struct Judgement {
+    pub(crate) state: ContainerRecreateState,
+    pub(crate) look_again_at: Option<Timestamp>,
+}
+
+/// Judges a container from its last written state, its order's progress and pod status.
+pub(crate) fn judge(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> Judgement {
+    let before = written_state(snapshot, &container.name);
+    if before.phase.is_final() {
+        return Judgement {
+            state: before,
+            look_again_at: None,
+        };
+    }
+    let progress = snapshot
+        .orders
+        .get(&container.name)
+        .map(|order| &order.progress);
+    let stopped = match progress {
+        None | Some(OrderProgress::Sent | OrderProgress::Accepted) if before.is_killed => {
+            Stop::Ours
+        }
+        None | Some(OrderProgress::Sent | OrderProgress::Accepted) => Stop::NotYet(String::new()),
+        Some(OrderProgress::Done(StopOutcome::Stopped { .. })) => Stop::Ours,
+        Some(OrderProgress::Done(StopOutcome::Gone)) => Stop::NotOurs,
+        Some(OrderProgress::Done(StopOutcome::Failed { message })) => {
+            return failed(before, format!("kill container error: {message}"));
+        }
+        Some(OrderProgress::Refused(Refusal::OtherInstance { .. }))
+            if snapshot.crr.strategy.is_forced =>
+        {
+            Stop::NotYet(String::new()) // It is ordered again, of the instance that is there.
+        }
+        Some(OrderProgress::Refused(refusal)) => match judge_refusal(refusal) {
+            RefusalMeans::Restarted => Stop::NotOurs,
+            RefusalMeans::NotYet(message) => Stop::NotYet(message),
+            RefusalMeans::Never(message) => return failed(before, message),
+        },
+        Some(OrderProgress::Unanswered { since, silence }) => {
+            judge_silence(snapshot, container, *silence, now, *since)
+        }
+    };
+    match stopped {
+        Stop::NotYet(message) => Judgement {
+            state: ContainerRecreateState {
+                phase: ContainerPhase::Pending,
+                message,
+                ..before
+            },
+            look_again_at: None,
+        },
+        Stop::Ours => judge_return(snapshot, container, now, before, true),
+        Stop::NotOurs => judge_return(snapshot, container, now, before, false),
+    }
+}
+
+/// Whether the instance that is meant has been stopped.
+enum Stop {
+    /// By our order.
+    Ours,
+    /// By something else: a crash, an in-place update.
+    NotOurs,
+    /// Not yet, and why, where a reason is known.
+    NotYet(String),
+}
+
+enum RefusalMeans {
+    Restarted,
+    NotYet(String),
+    Never(String),
+}
+
+fn judge_refusal(refusal: &Refusal) -> RefusalMeans {
+    match refusal {
+        Refusal::OtherInstance { .. } | Refusal::AlreadyExited => RefusalMeans::Restarted,
+        Refusal::NoSuchContainer => RefusalMeans::NotYet("not found container on Node".to_owned()),
+        Refusal::NoSuchPod | Refusal::RuntimeUnavailable { .. } => {
+            RefusalMeans::NotYet(refusal.to_string())
+        }
+        Refusal::Invalid { .. } => RefusalMeans::Never(refusal.to_string()),
+    }
+}
+
+fn judge_silence(
+    snapshot: &Snapshot,
+    container: &CrrContainer,
+    silence: Silence,
+    now: Timestamp,
+    since: Timestamp,
+) -> Stop {
+    let silent_for = elapsed(since, now);
+    if silent_for >= ASK_WHO_STOPPED && is_newer_than_fence(snapshot, container) {
+        return Stop::NotOurs;
+    }
+    if silent_for < NODE_SILENCE_SHOWN {
+        return Stop::NotYet(String::new());
+    }
+    let since = since.strftime("%FT%TZ");
+    Stop::NotYet(match (silence, &snapshot.crr.node) {
+        (Silence::Node, Some(node)) => format!("node {node} has not answered since {since}"),
+        (Silence::Node, None) => format!("the node has not answered since {since}"),
+        (Silence::Bus, _) => format!("the message bus has been away since {since}"),
+    })
+}
+
+/// Judges an instance that was stopped: is its successor up?
+fn judge_return(
+    snapshot: &Snapshot,
+    container: &CrrContainer,
+    now: Timestamp,
+    before: ContainerRecreateState,
+    is_ours: bool,
+) -> Judgement {
+    let state = ContainerRecreateState {
+        phase: ContainerPhase::Recreating,
+        message: String::new(),
+        is_killed: before.is_killed || is_ours,
+        ..before
+    };
+    let waiting = |message: String| Judgement {
+        state: ContainerRecreateState {
+            message,
+            ..state.clone()
+        },
+        look_again_at: None,
+    };
+    let Some(status) = container_status(snapshot, &container.name) else {
+        return waiting(String::new());
+    };
+    let Some(current) = &status.container_id else {
+        return waiting(String::new());
+    };
+    if stopped_instance(snapshot, container) == Some(&current.id) {
+        return match will_not_return(status) {
+            Some(reason) => failed(state, reason),
+            None => waiting(String::new()),
+        };
+    }
+    match &status.state {
+        ContainerState::Running { .. } if status.is_ready => {
+            judge_uptime(snapshot, current, &container.name, now, state)
+        }
+        ContainerState::Running { .. } => waiting("the new container is not ready".to_owned()),
+        ContainerState::Waiting { reason, .. } => waiting(reason.clone().unwrap_or_default()),
+        ContainerState::Terminated { exit_code, .. } => match will_not_return(status) {
+            Some(reason) => failed(state, reason),
+            None => waiting(format!("the new container exited with code {exit_code}")),
+        },
+    }
+}
+
+/// Succeeded once the ready instance has been seen running for `minStartedSeconds`.
+fn judge_uptime(
+    snapshot: &Snapshot,
+    current: &RuntimeContainerId,
+    name: &ContainerName,
+    now: Timestamp,
+    state: ContainerRecreateState,
+) -> Judgement {
+    let succeeded = ContainerRecreateState {
+        phase: ContainerPhase::Succeeded,
+        ..state.clone()
+    };
+    let min_started = snapshot.crr.strategy.min_started;
+    if min_started.is_zero() {
+        return Judgement {
+            state: succeeded,
+            look_again_at: None,
+        };
+    }
+    match snapshot.seen_running.get(name) {
+        Some(SeenRunning {
+            container_id,
+            since,
+        }) if container_id == current => {
+            let until = *since + min_started;
+            if now >= until {
+                Judgement {
+                    state: succeeded,
+                    look_again_at: None,
+                }
+            } else {
+                Judgement {
+                    state,
+                    look_again_at: Some(until),
+                }
+            }
+        }
+        Some(_) | None => Judgement {
+            state,
+            look_again_at: Some(now + min_started),
+        },
+    }
+}
+
+/// Why the kubelet will not start the container again, if it will not.
+fn will_not_return(status: &ContainerStatus) -> Option<String> {
+    let ContainerState::Terminated { exit_code, .. } = &status.state else {
+        return None;
+    };
+    match status.restart_policy {
+        RestartPolicy::Always => None,
+        RestartPolicy::OnFailure if *exit_code != 0 => None,
+        RestartPolicy::OnFailure => {
+            Some("the container exited with code 0 and restartPolicy is OnFailure".to_owned())
+        }
+        RestartPolicy::Never => Some(format!(
+            "the container exited with code {exit_code} and restartPolicy is Never"
+        )),
+    }
+}
+
+fn failed(before: ContainerRecreateState, message: String) -> Judgement {
+    Judgement {
+        state: ContainerRecreateState {
+            phase: ContainerPhase::Failed,
+            message,
+            ..before
+        },
+        look_again_at: None,
+    }
+}
+
+/// The instance whose successor is waited for: the one our order named, else the one of the fence.
+fn stopped_instance<'a>(
+    snapshot: &'a Snapshot,
+    container: &'a CrrContainer,
+) -> Option<&'a ContainerId> {
+    let ordered = snapshot
+        .orders
+        .get(&container.name)
+        .map(|order| &order.target);
+    ordered.or_else(|| container.fence.as_ref().map(|fence| &fence.container_id.id))
+}
+
+/// Whether pod status shows another instance than the fence.
+pub(crate) fn is_newer_than_fence(snapshot: &Snapshot, container: &CrrContainer) -> bool {
+    let current =
+        container_status(snapshot, &container.name).and_then(|status| status.container_id.as_ref());
+    match (&container.fence, current) {
+        (Some(fence), Some(current)) => fence.container_id != *current,
+        (Some(_) | None, None) | (None, Some(_)) => false,
+    }
+}
+
+pub(crate) fn container_status<'a>(
+    snapshot: &'a Snapshot,
+    name: &ContainerName,
+) -> Option<&'a ContainerStatus> {
+    present_pod(snapshot).and_then(|pod| pod.container(name))
+}
+
+pub(crate) fn present_pod(snapshot: &Snapshot) -> Option<&Pod> {
+    match &snapshot.pod {
+        PodView::Present(pod) => Some(pod),
+        PodView::Unknown | PodView::Gone => None,
+    }
+}
+
+/// The state that was last written, or the first one.
+pub(crate) fn written_state(snapshot: &Snapshot, name: &ContainerName) -> ContainerRecreateState {
+    let written = snapshot
+        .crr
+        .status
+        .containers
+        .iter()
+        .find(|state| state.name == *name);
+    written.cloned().unwrap_or_else(|| ContainerRecreateState {
+        name: name.clone(),
+        phase: ContainerPhase::Pending,
+        message: String::new(),
+        is_killed: false,
+    })
+}
+
+/// Time from `since` to `now`; zero when the clock went back.
+pub(crate) fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
+    now.duration_since(since)
+        .try_into()
+        .unwrap_or(Duration::ZERO)
+}

@@ -1,0 +1,480 @@
+//! Plans, case by case: one builder, one-word differences.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use model::{
+    crr::{Crr, Fence, Strategy},
+    ids::{ContainerName, CrrKey, PodKey},
+    order::{HttpScheme, PreStop},
+    pod::{ContainerState, ContainerStatus, Pod, PodPhase, RestartPolicy},
+};
+use proptest::prelude::*;
+
+use super::*;
+use crate::{KnownOrder, SeenRunning};
+
+fn at(seconds: i64) -> Timestamp {
+    Timestamp::from_second(1_000_000 + seconds).unwrap()
+}
+
+fn names(names: &[&str]) -> Snapshot {
+    let containers = names.iter().map(|name| CrrContainer {
+        name: ContainerName::new(*name),
+        pre_stop: None,
+        fence: Some(Fence {
+            container_id: format!("containerd://{name}-old").parse().unwrap(),
+            restart_count: 0,
+        }),
+    });
+    let statuses = names.iter().map(|name| ContainerStatus {
+        name: ContainerName::new(*name),
+        container_id: Some(format!("containerd://{name}-old").parse().unwrap()),
+        restart_count: 0,
+        is_ready: true,
+        state: ContainerState::Running { started_at: None },
+        restart_policy: RestartPolicy::Always,
+    });
+    let key = PodKey {
+        namespace: "shop".into(),
+        name: "web".into(),
+    };
+    Snapshot {
+        crr: Crr {
+            key: CrrKey {
+                namespace: "shop".into(),
+                name: "restart".into(),
+            },
+            uid: "crr-uid".into(),
+            created_at: at(0),
+            is_being_deleted: false,
+            is_labelled_active: true,
+            pod: key.clone(),
+            pod_uid: Some("pod-uid".into()),
+            node: Some("node-1".into()),
+            containers: containers.collect(),
+            strategy: Strategy::default(),
+            active_deadline: None,
+            ttl_after_finished: None,
+            status: CrrStatus::default(),
+            trace_parent: None,
+        },
+        pod: PodView::Present(Pod {
+            key,
+            uid: "pod-uid".into(),
+            node: Some("node-1".into()),
+            phase: PodPhase::Running,
+            restart_policy: RestartPolicy::Always,
+            is_being_deleted: false,
+            containers: statuses.collect(),
+        }),
+        orders: BTreeMap::new(),
+        seen_running: BTreeMap::new(),
+        turn: Turn::Mine,
+        status_written_at: None,
+    }
+}
+
+impl Snapshot {
+    fn with(mut self, change: impl FnOnce(&mut Self)) -> Self {
+        change(&mut self);
+        self
+    }
+
+    /// As it is once the first status was written.
+    fn recreating(self) -> Self {
+        let status = plan(&self, at(0)).status.unwrap();
+        self.with(|snapshot| {
+            snapshot.crr.status = status;
+            snapshot.status_written_at = Some(at(0));
+        })
+    }
+
+    fn ordered(self, name: &str, progress: OrderProgress) -> Self {
+        let order = KnownOrder {
+            target: ContainerId::new(format!("{name}-old")),
+            progress,
+        };
+        self.with(|snapshot| {
+            snapshot.orders.insert(name.into(), order);
+        })
+    }
+
+    fn killed(self, name: &str) -> Self {
+        self.ordered(
+            name,
+            OrderProgress::Done(StopOutcome::Stopped { hook_error: None }),
+        )
+    }
+
+    fn container(self, name: &str, change: impl FnOnce(&mut ContainerStatus)) -> Self {
+        self.with(|snapshot| {
+            let PodView::Present(pod) = &mut snapshot.pod else {
+                panic!("pod is there")
+            };
+            let name = ContainerName::new(name);
+            change(
+                pod.containers
+                    .iter_mut()
+                    .find(|status| status.name == name)
+                    .unwrap(),
+            );
+        })
+    }
+
+    /// Pod status shows the successor.
+    fn back(self, name: &str) -> Self {
+        let id = format!("containerd://{name}-new");
+        self.container(name, |status| {
+            status.container_id = Some(id.parse().unwrap());
+            status.restart_count = 1;
+        })
+    }
+
+    fn exited(self, name: &str, exit_code: i32, restart_policy: RestartPolicy) -> Self {
+        self.container(name, |status| {
+            status.state = ContainerState::Terminated {
+                exit_code,
+                reason: None,
+            };
+            status.restart_policy = restart_policy;
+        })
+    }
+}
+
+/// `phase message | name:phase:killed …` of the plan's status, `-` for none; then the ordered container.
+fn check(snapshot: &Snapshot, seconds: i64, expected: &str) {
+    let plan = plan(snapshot, at(seconds));
+    let status = plan.status.as_ref().map_or("-".to_owned(), |status| {
+        let states = status.containers.iter().map(|state| {
+            let killed = if state.is_killed { ":killed" } else { "" };
+            let message = if state.message.is_empty() {
+                ""
+            } else {
+                &format!("({})", state.message)
+            };
+            format!(" {}:{:?}{killed}{message}", state.name, state.phase)
+        });
+        let message = &status.message;
+        format!(
+            "{:?} {message:?}{}",
+            status.phase.unwrap(),
+            states.collect::<String>()
+        )
+    });
+    let order = plan.order.as_ref().map_or(String::new(), |order| {
+        format!(" stop {}", order.instance.container_id)
+    });
+    assert_eq!(format!("{status}{order}"), expected);
+}
+
+#[test]
+fn writes_recreating_before_it_orders_anything() {
+    check(&names(&["app"]), 0, r#"Recreating "" app:Pending"#);
+    check(&names(&["app"]).recreating(), 0, "- stop app-old");
+}
+
+#[test]
+fn orders_even_before_the_pod_was_seen() {
+    let unseen = names(&["app"])
+        .recreating()
+        .with(|snapshot| snapshot.pod = PodView::Unknown);
+    check(&unseen, 0, "- stop app-old");
+}
+
+#[test]
+fn completes_with_one_write_when_the_new_instance_is_ready() {
+    let one = names(&["app"]).recreating().killed("app");
+    check(&one, 1, "-");
+    check(&one.back("app"), 1, r#"Completed "" app:Succeeded:killed"#);
+}
+
+#[test]
+fn tells_progress_only_when_it_takes_long() {
+    let one = names(&["app"]).recreating().killed("app");
+    assert_eq!(plan(&one, at(1)).wake_at, Some(at(3)));
+    check(&one, 3, r#"Recreating "" app:Recreating:killed"#);
+}
+
+#[test]
+fn stops_in_list_order_one_after_the_other() {
+    let two = names(&["b", "a"]).recreating();
+    check(&two, 0, "- stop b-old");
+    let accepted = two.clone().ordered("b", OrderProgress::Accepted);
+    check(&accepted, 1, "- stop b-old");
+    check(&two.clone().killed("b"), 1, "- stop a-old");
+    let ordered = two
+        .killed("b")
+        .with(|snapshot| snapshot.crr.strategy.is_ordered = true);
+    check(&ordered, 1, "-");
+    check(&ordered.back("b"), 1, "- stop a-old");
+}
+
+#[test]
+fn waits_until_the_instance_was_up_long_enough_by_our_own_clock() {
+    let young = names(&["app"])
+        .with(|snapshot| snapshot.crr.strategy.min_started = Duration::from_secs(2))
+        .recreating()
+        .killed("app")
+        .back("app")
+        .with(|snapshot| {
+            let container_id = "containerd://app-new".parse().unwrap();
+            let seen = SeenRunning {
+                container_id,
+                since: at(1),
+            };
+            snapshot.seen_running.insert("app".into(), seen);
+        });
+    check(&young, 2, "-");
+    assert_eq!(plan(&young, at(2)).wake_at, Some(at(3)));
+    check(&young, 3, r#"Completed "" app:Succeeded:killed"#);
+}
+
+#[test]
+fn a_crashed_instance_counts_as_restarted_and_not_as_killed() {
+    let newest = ContainerId::new("app-new");
+    let refused = names(&["app"]).recreating().ordered(
+        "app",
+        OrderProgress::Refused(Refusal::OtherInstance {
+            container_id: newest,
+            restart_count: 1,
+        }),
+    );
+    check(
+        &refused.clone().back("app"),
+        1,
+        r#"Completed "" app:Succeeded"#,
+    );
+    let forced = refused.with(|snapshot| snapshot.crr.strategy.is_forced = true);
+    check(&forced, 1, "- stop app-new");
+}
+
+#[test]
+fn a_new_leader_asks_the_node_before_it_says_who_stopped_the_instance() {
+    check(
+        &names(&["app"]).recreating().back("app"),
+        1,
+        "- stop app-old",
+    );
+    let silent = OrderProgress::Unanswered {
+        since: at(1),
+        silence: Silence::Node,
+    };
+    let asked = names(&["app"])
+        .recreating()
+        .back("app")
+        .ordered("app", silent);
+    check(&asked, 2, "- stop app-old");
+    check(&asked, 11, r#"Completed "" app:Succeeded"#);
+}
+
+#[test]
+fn failures_end_the_request_or_are_passed_over() {
+    let error = OrderProgress::Done(StopOutcome::Failed {
+        message: "no".to_owned(),
+    });
+    let two = names(&["a", "b"]).recreating().ordered("a", error);
+    check(
+        &two,
+        1,
+        r#"Completed "" a:Failed(kill container error: no) b:Pending"#,
+    );
+    let ignoring =
+        two.with(|snapshot| snapshot.crr.strategy.failure_policy = FailurePolicy::Ignore);
+    check(&ignoring, 1, "- stop b-old");
+}
+
+#[test]
+fn a_container_that_will_not_come_back_is_failed() {
+    let one = names(&["app"]).recreating().killed("app");
+    check(
+        &one.clone().exited("app", 143, RestartPolicy::Never),
+        1,
+        r#"Completed "" app:Failed:killed(the container exited with code 143 and restartPolicy is Never)"#,
+    );
+    check(
+        &one.clone().exited("app", 143, RestartPolicy::OnFailure),
+        1,
+        "-",
+    );
+    check(&one.exited("app", 0, RestartPolicy::Always), 1, "-");
+}
+
+#[test]
+fn ends_when_the_pod_is_gone_or_another_one() {
+    let one = names(&["app"]).recreating();
+    let ended = r#"Completed "pod has gone" app:Pending"#;
+    check(
+        &one.clone().with(|snapshot| snapshot.pod = PodView::Gone),
+        1,
+        ended,
+    );
+    let other = one.with(|snapshot| snapshot.crr.pod_uid = Some("other".into()));
+    check(&other, 1, ended);
+}
+
+#[test]
+fn ends_at_the_deadline_with_the_states_as_they_are() {
+    let one = names(&["app"])
+        .with(|snapshot| snapshot.crr.active_deadline = Some(Duration::from_secs(10)))
+        .recreating();
+    assert_eq!(plan(&one, at(1)).wake_at, Some(at(10)));
+    check(
+        &one,
+        10,
+        r#"Completed "recreating has exceeded the activeDeadlineSeconds" app:Pending"#,
+    );
+}
+
+#[test]
+fn a_stop_that_ends_after_the_deadline_is_still_told() {
+    let one = names(&["app"])
+        .with(|snapshot| snapshot.crr.active_deadline = Some(Duration::from_secs(10)))
+        .recreating();
+    let ended = plan(&one, at(10)).status.unwrap();
+    let late = one
+        .killed("app")
+        .with(|snapshot| snapshot.crr.status = ended);
+    check(
+        &late,
+        12,
+        r#"Completed "recreating has exceeded the activeDeadlineSeconds" app:Recreating:killed"#,
+    );
+}
+
+#[test]
+fn names_a_silent_node_and_gives_up_after_a_minute() {
+    let silent = OrderProgress::Unanswered {
+        since: at(1),
+        silence: Silence::Node,
+    };
+    let one = names(&["app"]).recreating().ordered("app", silent);
+    assert_eq!(plan(&one, at(1)).wake_at, Some(at(6)));
+    check(
+        &one,
+        6,
+        r#"Recreating "" app:Pending(node node-1 has not answered since 1970-01-12T13:46:41Z) stop app-old"#,
+    );
+    check(
+        &one,
+        61,
+        r#"Completed "daemon has not responded for a long time" app:Pending(node node-1 has not answered since 1970-01-12T13:46:41Z)"#,
+    );
+}
+
+#[test]
+fn a_bus_that_is_away_is_waited_for() {
+    let away = OrderProgress::Unanswered {
+        since: at(1),
+        silence: Silence::Bus,
+    };
+    let one = names(&["app"]).recreating().ordered("app", away);
+    check(
+        &one,
+        300,
+        r#"Recreating "" app:Pending(the message bus has been away since 1970-01-12T13:46:41Z) stop app-old"#,
+    );
+}
+
+#[test]
+fn waits_its_turn_and_says_for_whom() {
+    let second = names(&["app"]).with(|snapshot| snapshot.turn = Turn::Behind("first".into()));
+    check(
+        &second,
+        0,
+        r#"Pending "waiting for ContainerRecreateRequest first of the same pod" app:Pending"#,
+    );
+}
+
+#[test]
+fn after_the_end_the_label_goes_and_later_the_request() {
+    let ended = names(&["app"])
+        .recreating()
+        .killed("app")
+        .back("app")
+        .with(|snapshot| {
+            snapshot.crr.status = plan(snapshot, at(1)).status.unwrap();
+            snapshot.crr.ttl_after_finished = Some(Duration::from_secs(5));
+        });
+    assert!(plan(&ended, at(1)).remove_active_label);
+    let unlabelled = ended.with(|snapshot| snapshot.crr.is_labelled_active = false);
+    assert_eq!(
+        plan(&unlabelled, at(2)),
+        Plan {
+            wake_at: Some(at(6)),
+            ..Plan::default()
+        }
+    );
+    assert!(plan(&unlabelled, at(6)).delete);
+}
+
+#[test]
+fn carries_hook_and_grace_into_the_order() {
+    let hook = PreStop::HttpGet {
+        scheme: HttpScheme::Http,
+        host: None,
+        port: 80,
+        path: "/".to_owned(),
+        headers: vec![],
+    };
+    let one = names(&["app"]).recreating().with(|snapshot| {
+        snapshot.crr.containers[0].pre_stop = Some(hook.clone());
+        snapshot.crr.strategy.termination_grace = Some(Duration::from_secs(7));
+    });
+    let order = plan(&one, at(0)).order.unwrap();
+    assert_eq!(
+        (order.pre_stop, order.grace),
+        (Some(hook), Duration::from_secs(7))
+    );
+    assert_eq!(order.id.as_str(), "stop/crr-uid/app");
+}
+
+fn any_progress() -> impl AnyProgress {
+    prop_oneof![
+        Just(OrderProgress::Sent),
+        Just(OrderProgress::Accepted),
+        Just(OrderProgress::Refused(Refusal::NoSuchPod)),
+        Just(OrderProgress::Refused(Refusal::AlreadyExited)),
+        Just(OrderProgress::Unanswered {
+            since: at(1),
+            silence: Silence::Node
+        }),
+        Just(OrderProgress::Done(StopOutcome::Stopped {
+            hook_error: None
+        })),
+        Just(OrderProgress::Done(StopOutcome::Gone)),
+        Just(OrderProgress::Done(StopOutcome::Failed {
+            message: "no".to_owned()
+        })),
+    ]
+}
+
+/// Any order progress; the bare word `Strategy` is the CRR's here.
+trait AnyProgress: proptest::strategy::Strategy<Value = OrderProgress> {}
+impl<S: proptest::strategy::Strategy<Value = OrderProgress>> AnyProgress for S {}
+
+proptest! {
+    /// Whatever is observed: nothing is ordered beside an unwritten start or end, a final state is kept,
+    /// and a plan that asks for nothing names what it waits for.
+    #[test]
+    fn any_plan_keeps_the_order_of_things(
+        progress in any_progress(), second in any_progress(), is_back in any::<bool>(),
+        is_ordered in any::<bool>(), is_forced in any::<bool>(), seconds in 0..200i64,
+    ) {
+        let mut snapshot = names(&["a", "b"]).recreating().ordered("a", progress).ordered("b", second);
+        snapshot.crr.strategy.is_ordered = is_ordered;
+        snapshot.crr.strategy.is_forced = is_forced;
+        if is_back {
+            snapshot = snapshot.back("a");
+        }
+        let now = at(seconds);
+        let first = plan(&snapshot, now);
+        let is_over = first.status.as_ref().is_some_and(|status| status.phase == Some(CrrPhase::Completed));
+        prop_assert!(!is_over || first.order.is_none());
+        if let Some(status) = first.status {
+            snapshot.crr.status = status;
+            snapshot.status_written_at = Some(now);
+            let again = plan(&snapshot, now);
+            prop_assert!(again.status.is_none() || is_over, "a written status is not written again");
+        }
+    }
+}

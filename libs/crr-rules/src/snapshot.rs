@@ -1,0 +1,61 @@
+//! Everything a plan is made from.
+//!
+//! Owns the observed state's shape. How it is observed is the scheduler's business.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use model::{
+    crr::Crr,
+    ids::{ContainerId, ContainerName, CrrName, RuntimeContainerId},
+    pod::Pod,
+};
+
+use crate::OrderProgress;
+
+/// One CRR and what is known around it.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    pub crr: Crr,
+    pub pod: PodView,
+    /// What became of the orders of this CRR, as far as this leader knows.
+    pub orders: BTreeMap<ContainerName, KnownOrder>,
+    /// The first moment at which pod status showed the present instance running, by our own clock.
+    pub seen_running: BTreeMap<ContainerName, SeenRunning>,
+    pub turn: Turn,
+    /// When this leader last wrote the CRR's status.
+    pub status_written_at: Option<Timestamp>,
+}
+
+/// An order of the CRR, and which instance it names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownOrder {
+    pub target: ContainerId,
+    pub progress: OrderProgress,
+}
+
+/// What is known of the CRR's pod.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PodView {
+    /// Its watch has not delivered yet.
+    Unknown,
+    /// No pod of that name exists.
+    Gone,
+    Present(Pod),
+}
+
+/// An instance, and since when it has been seen running.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SeenRunning {
+    pub container_id: RuntimeContainerId,
+    pub since: Timestamp,
+}
+
+/// The CRR's place in its pod's queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// It is the oldest active one.
+    Mine,
+    /// That one is older and has not ended.
+    Behind(CrrName),
+}
