@@ -1,0 +1,134 @@
+//! Round trips, and bytes from anywhere.
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn any_instance() -> impl Strategy<Value = Instance> {
+    (
+        "[a-z]{1,8}",
+        "[a-z.]{1,8}",
+        "[a-f0-9-]{1,36}",
+        "[a-z]{1,8}",
+        "[a-f0-9]{1,64}",
+        any::<u32>(),
+    )
+        .prop_map(
+            |(namespace, pod, pod_uid, container, container_id, restart_count)| Instance {
+                namespace: namespace.as_str().into(),
+                pod: pod.as_str().into(),
+                pod_uid: pod_uid.as_str().into(),
+                container: container.as_str().into(),
+                container_id: container_id.as_str().into(),
+                restart_count,
+            },
+        )
+}
+
+fn any_hook() -> impl Strategy<Value = PreStop> {
+    let host = || proptest::option::of("[a-z0-9.]{1,12}");
+    prop_oneof![
+        proptest::collection::vec(".*", 0..4).prop_map(|command| PreStop::Exec { command }),
+        (
+            any::<bool>(),
+            host(),
+            any::<u16>(),
+            ".*",
+            proptest::collection::vec((".*", ".*"), 0..3)
+        )
+            .prop_map(|(https, host, port, path, headers)| PreStop::HttpGet {
+                scheme: if https {
+                    HttpScheme::Https
+                } else {
+                    HttpScheme::Http
+                },
+                host,
+                port,
+                path,
+                headers,
+            }),
+        (host(), any::<u16>()).prop_map(|(host, port)| PreStop::TcpSocket { host, port }),
+        any::<u32>().prop_map(|milliseconds| PreStop::Sleep {
+            duration: Duration::from_millis(u64::from(milliseconds))
+        }),
+    ]
+}
+
+fn any_outcome() -> impl Strategy<Value = StopOutcome> {
+    prop_oneof![
+        proptest::option::of(".+").prop_map(|hook_error| StopOutcome::Stopped { hook_error }),
+        Just(StopOutcome::Gone),
+        ".*".prop_map(|message| StopOutcome::Failed { message }),
+    ]
+}
+
+fn any_answer() -> impl Strategy<Value = OrderAnswer> {
+    let refusal = prop_oneof![
+        Just(Refusal::NoSuchPod),
+        Just(Refusal::NoSuchContainer),
+        Just(Refusal::AlreadyExited),
+        ("[a-f0-9]{0,64}", any::<u32>()).prop_map(|(id, restart_count)| Refusal::OtherInstance {
+            container_id: id.as_str().into(),
+            restart_count,
+        }),
+        ".*".prop_map(|message| Refusal::RuntimeUnavailable { message }),
+        ".*".prop_map(|message| Refusal::Invalid { message }),
+    ];
+    prop_oneof![
+        Just(OrderAnswer::Accepted),
+        refusal.prop_map(OrderAnswer::Refused),
+        any_outcome().prop_map(OrderAnswer::Done),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn orders_come_back_as_they_went(
+        instance in any_instance(), attempt in any::<u32>(), grace in any::<u32>(),
+        pre_stop in proptest::option::of(any_hook()), reason in ".*",
+    ) {
+        let grace = Duration::from_millis(u64::from(grace));
+        let order = StopOrder { id: "stop/1/app".into(), attempt, instance, grace, pre_stop, reason };
+        prop_assert_eq!(StopOrder::decode(&order.encode()).unwrap(), order);
+    }
+
+    #[test]
+    fn answers_come_back_as_they_went(answer in any_answer()) {
+        prop_assert_eq!(OrderAnswer::decode(&answer.encode()).unwrap(), answer);
+    }
+
+    #[test]
+    fn reports_come_back_as_they_went(
+        instance in any_instance(), outcome in any_outcome(), sequence in any::<u32>(),
+    ) {
+        let report = StopReport { order: "1".into(), attempt: 1, sequence, instance, outcome };
+        prop_assert_eq!(StopReport::decode(&report.encode()).unwrap(), report);
+    }
+
+    #[test]
+    fn bytes_from_anywhere_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+        let _order = StopOrder::decode(&bytes);
+        let _answer = OrderAnswer::decode(&bytes);
+        let _report = StopReport::decode(&bytes);
+    }
+}
+
+#[test]
+fn an_unknown_verb_is_named() {
+    let order = proto::Order {
+        id: "1".to_owned(),
+        ..proto::Order::default()
+    };
+    let error = StopOrder::decode(&order.encode_to_vec()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "field verb is missing or of a kind that is not known here"
+    );
+}
+
+#[test]
+fn unknown_newer_fields_are_harmless() {
+    let mut bytes = OrderAnswer::Accepted.encode();
+    bytes.extend([0xfa, 0x01, 0x01, 0x2a]); // field 31, one byte long
+    assert_eq!(OrderAnswer::decode(&bytes).unwrap(), OrderAnswer::Accepted);
+}
