@@ -1,0 +1,44 @@
+//! The flags of a service's connection to the bus.
+
+use std::path::PathBuf;
+
+/// Where NATS is and who we are there.
+#[derive(clap::Args, Clone, Debug)]
+#[command(next_help_heading = "Bus")]
+pub struct Args {
+    /// NATS servers, comma-separated: nats:// or tls://.
+    #[arg(
+        long,
+        env = "PODWRIGHT_NATS_URL",
+        default_value = "nats://127.0.0.1:4222",
+        value_delimiter = ',',
+        value_name = "URL"
+    )]
+    pub nats_url: Vec<String>,
+
+    /// User at NATS; with --nats-password-file.
+    #[arg(
+        long,
+        env = "PODWRIGHT_NATS_USER",
+        requires = "nats_password_file",
+        value_name = "NAME"
+    )]
+    pub nats_user: Option<String>,
+
+    /// A file with the user's password in its first line.
+    #[arg(long, env = "PODWRIGHT_NATS_PASSWORD_FILE", value_name = "FILE")]
+    pub nats_password_file: Option<PathBuf>,
+
+    /// A NATS credentials file (JWT and nkey); instead of user and password.
+    #[arg(
+        long,
+        env = "PODWRIGHT_NATS_CREDENTIALS",
+        conflicts_with = "nats_user",
+        value_name = "FILE"
+    )]
+    pub nats_credentials: Option<PathBuf>,
+
+    /// The certificates that sign the servers'; with tls:// and a CA of your own.
+    #[arg(long, env = "PODWRIGHT_NATS_CA", value_name = "FILE")]
+    pub nats_ca: Option<PathBuf>,
+}

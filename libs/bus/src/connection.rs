@@ -1,0 +1,119 @@
+//! The connection: made once, kept for ever.
+//!
+//! Owns reconnection with full jitter, so that thousands of nodes do not come back in step, and the log of
+//! what the connection goes through.
+
+use std::time::Duration;
+
+use async_nats::{Client, ConnectOptions, Event, connection::State};
+use tracing::{info, warn};
+
+use crate::Args;
+
+/// The longest pause between two attempts to connect.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// The first pause; it doubles with each attempt.
+const FIRST_PAUSE: Duration = Duration::from_millis(50);
+
+/// A dead connection is noticed within two of these.
+const PING_EVERY: Duration = Duration::from_secs(10);
+
+/// A connection to the bus; clones share it.
+#[derive(Clone, Debug)]
+pub struct Bus {
+    pub(crate) client: Client,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("failed to read {path}")]
+    Credentials {
+        path: String,
+        #[source]
+        source: std::io::Error,
+    },
+    #[error("the bus cannot be connected to with these settings")]
+    Settings(#[source] async_nats::ConnectError),
+}
+
+// === impl Bus ===
+
+impl Bus {
+    /// Begins to connect and returns at once: a server that is away is waited for in the background.
+    ///
+    /// # Errors
+    /// Credentials that cannot be read, or an unusable address or certificate file.
+    pub async fn connect(args: &Args, client_name: &str) -> Result<Self, ConnectError> {
+        let mut options = ConnectOptions::new()
+            .name(client_name)
+            .custom_inbox_prefix(format!("_INBOX_{client_name}"))
+            .ping_interval(PING_EVERY)
+            .retry_on_initial_connect()
+            .max_reconnects(None)
+            .reconnect_delay_callback(pause_before)
+            .event_callback(log_event);
+        if let Some(ca) = &args.nats_ca {
+            options = options.add_root_certificates(ca.clone());
+        }
+        if let (Some(user), Some(path)) = (&args.nats_user, &args.nats_password_file) {
+            let content = tokio::fs::read_to_string(path).await.map_err(|source| {
+                ConnectError::Credentials {
+                    path: path.display().to_string(),
+                    source,
+                }
+            })?;
+            let password = content.lines().next().unwrap_or_default().to_owned();
+            options = options.user_and_password(user.clone(), password);
+        }
+        if let Some(path) = &args.nats_credentials {
+            options = options.credentials_file(path).await.map_err(|source| {
+                ConnectError::Credentials {
+                    path: path.display().to_string(),
+                    source,
+                }
+            })?;
+        }
+        let client = options
+            .connect(args.nats_url.as_slice())
+            .await
+            .map_err(ConnectError::Settings)?;
+        Ok(Self { client })
+    }
+
+    pub fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+}
+
+/// Full jitter below a ceiling that doubles.
+fn pause_before(attempt: usize) -> Duration {
+    let doublings = u32::try_from(attempt).unwrap_or(u32::MAX).min(16);
+    let ceiling = FIRST_PAUSE
+        .saturating_mul(1 << doublings)
+        .min(LONGEST_PAUSE);
+    ceiling.mul_f64(rand::random::<f64>())
+}
+
+async fn log_event(event: Event) {
+    match event {
+        Event::Connected => info!("Connected to the bus"),
+        Event::Disconnected => warn!("Disconnected from the bus"),
+        // A permission violation is told here only; the call itself merely times out.
+        Event::ServerError(error) => warn!(%error, "The bus refused something"),
+        other => warn!(event = %other, "The bus said something"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_and_end() {
+        for attempt in [0, 1, 5, 40, usize::MAX] {
+            assert!(pause_before(attempt) <= LONGEST_PAUSE);
+        }
+        assert!(pause_before(0) <= FIRST_PAUSE);
+    }
+}

@@ -1,0 +1,66 @@
+//! Every subject, and how a node's name becomes a token of one.
+//!
+//! Subject tokens hold no dots, node names do. Node names are DNS-1123 subdomains (Kubernetes), which hold no
+//! underscore, so writing `_` for `.` can be undone.
+
+use model::ids::NodeName;
+
+/// Questions to the leader about nodes.
+pub(crate) const ASK_PRESENCE: &str = "podwright.v1.ask.presence";
+/// The reports of all nodes.
+pub(crate) const ALL_REPORTS: &str = "podwright.v1.report.*";
+/// The signs of life of all nodes.
+pub(crate) const ALL_PRESENCES: &str = "podwright.v1.presence.*";
+
+/// Orders to a node.
+pub fn order(node: &NodeName) -> String {
+    format!("podwright.v1.node.{}.order", token(node))
+}
+
+/// Reports of a node.
+pub fn report(node: &NodeName) -> String {
+    format!("podwright.v1.report.{}", token(node))
+}
+
+/// Signs of life of a node.
+pub fn presence(node: &NodeName) -> String {
+    format!("podwright.v1.presence.{}", token(node))
+}
+
+/// The node that a subject names: the sender's identity, which the server's permissions hold.
+pub fn node_of(subject: &str) -> Option<NodeName> {
+    let rest = subject.strip_prefix("podwright.v1.")?;
+    let mut tokens = rest.split('.');
+    match (tokens.next()?, tokens.next()?) {
+        ("node" | "report" | "presence", token) => Some(NodeName::new(token.replace('_', "."))),
+        _ => None,
+    }
+}
+
+fn token(node: &NodeName) -> String {
+    node.as_str().replace('.', "_")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_node_name_survives_every_subject(name in "[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?){0,4}") {
+            let node = NodeName::new(name);
+            for subject in [order(&node), report(&node), presence(&node)] {
+                prop_assert_eq!(node_of(&subject), Some(node.clone()));
+                prop_assert!(subject.split('.').count() <= 5);
+            }
+        }
+    }
+
+    #[test]
+    fn a_foreign_subject_names_no_node() {
+        assert_eq!(node_of("podwright.v1.ask.presence"), None);
+        assert_eq!(node_of("other.v1.node.a.order"), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! What the product says over the bus: one function for each kind of message.
+//!
+//! Owns which subject and which answer belong together (docs/protocol.md).
+
+use std::time::Duration;
+
+use model::{
+    ids::NodeName,
+    order::{OrderAnswer, Refusal, StopOrder, StopReport},
+    presence::{LastSeen, Presence},
+};
+use wire::{InvalidMessage, Message, decode_presence, encode_presence};
+
+use crate::{
+    Bus, Deliveries, PublishError, RequestError, SubscribeError,
+    delivery::Reader,
+    subjects::{self, ALL_PRESENCES, ALL_REPORTS, ASK_PRESENCE},
+};
+
+impl Bus {
+    /// Orders a stop of a node. Repeat it until it is answered: a late or double order does no harm.
+    ///
+    /// # Errors
+    /// No answer, and why.
+    pub async fn send_order(
+        &self,
+        node: &NodeName,
+        order: &StopOrder,
+        traceparent: Option<&str>,
+        deadline: Duration,
+    ) -> Result<OrderAnswer, RequestError> {
+        self.ask(subjects::order(node), order.encode(), traceparent, deadline)
+            .await
+    }
+
+    /// The orders to a node.
+    ///
+    /// # Errors
+    /// The connection is closed for good.
+    pub async fn serve_orders(
+        &self,
+        node: &NodeName,
+    ) -> Result<Deliveries<StopOrder, OrderAnswer>, SubscribeError> {
+        let reader = Reader {
+            read: |_, bytes| StopOrder::decode(bytes),
+            refuse: refuse_order,
+        };
+        Deliveries::subscribe(&self.client, subjects::order(node), reader).await
+    }
+
+    /// Reports to whoever leads. `Ok`: a leader has taken it; otherwise repeat it.
+    ///
+    /// # Errors
+    /// No acknowledgement, and why.
+    pub async fn send_report(
+        &self,
+        node: &NodeName,
+        report: &StopReport,
+        traceparent: Option<&str>,
+        deadline: Duration,
+    ) -> Result<(), RequestError> {
+        self.ask(
+            subjects::report(node),
+            report.encode(),
+            traceparent,
+            deadline,
+        )
+        .await
+    }
+
+    /// The reports of all nodes. Only a leader may serve them: its answer ends their repetition.
+    ///
+    /// # Errors
+    /// The connection is closed for good.
+    pub async fn serve_reports(&self) -> Result<Deliveries<StopReport, ()>, SubscribeError> {
+        let reader = Reader {
+            read: |_, bytes| StopReport::decode(bytes),
+            refuse: |_| None,
+        };
+        Deliveries::subscribe(&self.client, ALL_REPORTS.to_owned(), reader).await
+    }
+
+    /// Gives a sign of life; it may be lost.
+    ///
+    /// # Errors
+    /// The connection is closed for good.
+    pub async fn publish_presence(&self, presence: &Presence) -> Result<(), PublishError> {
+        let subject = subjects::presence(&presence.node);
+        let published = self
+            .client
+            .publish(subject.clone(), encode_presence(presence).into())
+            .await;
+        published.map_err(|source| PublishError { subject, source })
+    }
+
+    /// The signs of life of all nodes.
+    ///
+    /// # Errors
+    /// The connection is closed for good.
+    pub async fn watch_presence(&self) -> Result<Deliveries<Presence, ()>, SubscribeError> {
+        let reader = Reader {
+            read: decode_presence,
+            refuse: |_| None,
+        };
+        Deliveries::subscribe(&self.client, ALL_PRESENCES.to_owned(), reader).await
+    }
+
+    /// Asks the leader when a node was last seen.
+    ///
+    /// # Errors
+    /// No answer, and why: perhaps nobody leads just now.
+    pub async fn ask_last_seen(
+        &self,
+        node: &NodeName,
+        deadline: Duration,
+    ) -> Result<LastSeen, RequestError> {
+        self.ask(ASK_PRESENCE.to_owned(), node.encode(), None, deadline)
+            .await
+    }
+
+    /// The questions to the leader. Only a leader may serve them.
+    ///
+    /// # Errors
+    /// The connection is closed for good.
+    pub async fn serve_last_seen(&self) -> Result<Deliveries<NodeName, LastSeen>, SubscribeError> {
+        let reader = Reader {
+            read: |_, bytes| NodeName::decode(bytes),
+            refuse: |_| None,
+        };
+        Deliveries::subscribe(&self.client, ASK_PRESENCE.to_owned(), reader).await
+    }
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "the shape of `Reader::refuse`")]
+fn refuse_order(error: &InvalidMessage) -> Option<OrderAnswer> {
+    Some(OrderAnswer::Refused(Refusal::Invalid {
+        message: error.to_string(),
+    }))
+}
