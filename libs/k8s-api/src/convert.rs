@@ -1,0 +1,9 @@
+//! Objects as the API server sends them, to model types and back.
+//!
+//! Owns every reading of a field. A field that cannot be read is an error that names it.
+
+mod crr;
+mod pod;
+
+pub use crr::{InvalidCrr, crr_from_object, crr_key, status_json};
+pub use pod::{InvalidPod, pod_from_object};

@@ -1,0 +1,261 @@
+//! ContainerRecreateRequests: spec and labels to the model, status both ways.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::core::v1::{ContainerPort, LifecycleHandler},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use model::{
+    crr::{ContainerRecreateState, Crr, CrrContainer, CrrStatus, FailurePolicy, Fence, Strategy},
+    ids::{CrrKey, InvalidContainerId, NodeName, PodKey, PodUid},
+    labels,
+    order::{HttpScheme, PreStop},
+    phase::{ContainerPhase, CrrPhase},
+};
+use serde_json::{Value, json};
+
+use crate::crd::{
+    ContainerRecreateRequest, ContainerRecreateRequestContainer, ContainerRecreateRequestStatus,
+    ContainerRecreateRequestStrategy,
+};
+
+/// A CRR that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidCrr {
+    #[error("{field} is missing")]
+    Missing { field: &'static str },
+    #[error("status.phase {0:?} is unknown; allowed are Pending, Recreating and Completed")]
+    Phase(String),
+    #[error("statusContext of container {container} cannot be read")]
+    ContainerId {
+        container: String,
+        #[source]
+        source: InvalidContainerId,
+    },
+    #[error("preStop of container {container}: {problem}")]
+    PreStop { container: String, problem: String },
+}
+
+/// The object's namespaced name, where it has one.
+pub fn crr_key(object: &ContainerRecreateRequest) -> Option<CrrKey> {
+    let namespace = object.metadata.namespace.as_deref()?;
+    let name = object.metadata.name.as_deref()?;
+    Some(CrrKey {
+        namespace: namespace.into(),
+        name: name.into(),
+    })
+}
+
+/// Reads a CRR.
+///
+/// # Errors
+/// A field that every stored object has is missing, or one that admission wrote cannot be read.
+pub fn crr_from_object(object: &ContainerRecreateRequest) -> Result<Crr, InvalidCrr> {
+    let metadata = &object.metadata;
+    let missing = |field| InvalidCrr::Missing { field };
+    let key = crr_key(object).ok_or(missing("metadata.name"))?;
+    let created_at = metadata.creation_timestamp.as_ref().map(|time| time.0);
+    let label = |name| metadata.labels.as_ref().and_then(|labels| labels.get(name));
+    let annotations = metadata.annotations.as_ref();
+    let spec = &object.spec;
+    let containers: Result<_, _> = spec.containers.iter().map(container).collect();
+    Ok(Crr {
+        uid: metadata
+            .uid
+            .as_deref()
+            .ok_or(missing("metadata.uid"))?
+            .into(),
+        created_at: created_at.ok_or(missing("metadata.creationTimestamp"))?,
+        is_being_deleted: metadata.deletion_timestamp.is_some(),
+        is_labelled_active: label(labels::CRR_ACTIVE).is_some(),
+        pod: PodKey {
+            namespace: key.namespace.clone(),
+            name: spec.pod_name.as_str().into(),
+        },
+        pod_uid: label(labels::CRR_POD_UID).map(|uid| PodUid::new(uid.clone())),
+        node: label(labels::CRR_NODE_NAME).map(|node| NodeName::new(node.clone())),
+        containers: containers?,
+        strategy: spec.strategy.as_ref().map(strategy).unwrap_or_default(),
+        active_deadline: seconds(spec.active_deadline_seconds),
+        ttl_after_finished: seconds(spec.ttl_seconds_after_finished.map(i64::from)),
+        status: object
+            .status
+            .as_ref()
+            .map(status)
+            .transpose()?
+            .unwrap_or_default(),
+        trace_parent: annotations
+            .and_then(|annotations| annotations.get(labels::TRACE_PARENT).cloned()),
+        key,
+    })
+}
+
+fn container(spec: &ContainerRecreateRequestContainer) -> Result<CrrContainer, InvalidCrr> {
+    let fence = spec.status_context.as_ref().map(|context| {
+        let container_id =
+            context
+                .container_id
+                .parse()
+                .map_err(|source| InvalidCrr::ContainerId {
+                    container: spec.name.clone(),
+                    source,
+                })?;
+        Ok(Fence {
+            container_id,
+            restart_count: u32::try_from(context.restart_count).unwrap_or(0),
+        })
+    });
+    let pre_stop = spec
+        .pre_stop
+        .as_ref()
+        .map(|hook| pre_stop(hook, &spec.ports));
+    Ok(CrrContainer {
+        name: spec.name.as_str().into(),
+        pre_stop: pre_stop
+            .transpose()
+            .map_err(|problem| InvalidCrr::PreStop {
+                container: spec.name.clone(),
+                problem,
+            })?
+            .flatten(),
+        fence: fence.transpose()?,
+    })
+}
+
+/// Reads a hook; a handler with no member set is none.
+fn pre_stop(hook: &LifecycleHandler, ports: &[ContainerPort]) -> Result<Option<PreStop>, String> {
+    Ok(if let Some(exec) = &hook.exec {
+        Some(PreStop::Exec {
+            command: exec.command.clone().unwrap_or_default(),
+        })
+    } else if let Some(get) = &hook.http_get {
+        let headers = get.http_headers.iter().flatten();
+        let is_https = get.scheme.as_deref() == Some("HTTPS");
+        Some(PreStop::HttpGet {
+            scheme: if is_https {
+                HttpScheme::Https
+            } else {
+                HttpScheme::Http
+            },
+            host: get.host.clone().filter(|host| !host.is_empty()),
+            port: port(&get.port, ports)?,
+            path: get.path.clone().unwrap_or_else(|| "/".to_owned()),
+            headers: headers
+                .map(|header| (header.name.clone(), header.value.clone()))
+                .collect(),
+        })
+    } else if let Some(socket) = &hook.tcp_socket {
+        let host = socket.host.clone().filter(|host| !host.is_empty());
+        Some(PreStop::TcpSocket {
+            host,
+            port: port(&socket.port, ports)?,
+        })
+    } else {
+        let sleep = hook.sleep.as_ref();
+        sleep.map(|sleep| PreStop::Sleep {
+            duration: seconds(Some(sleep.seconds)).unwrap_or_default(),
+        })
+    })
+}
+
+/// A port by number, or by its name among the container's ports.
+fn port(port: &IntOrString, ports: &[ContainerPort]) -> Result<u16, String> {
+    let number = match port {
+        IntOrString::Int(number) => Some(*number),
+        IntOrString::String(name) => {
+            let named = ports.iter().find(|port| port.name.as_ref() == Some(name));
+            named
+                .map(|port| port.container_port)
+                .or_else(|| name.parse().ok())
+        }
+    };
+    let number = number.ok_or_else(|| format!("no port is named {port:?}"))?;
+    u16::try_from(number).map_err(|_| format!("port {number} is not between 1 and 65535"))
+}
+
+fn strategy(spec: &ContainerRecreateRequestStrategy) -> Strategy {
+    Strategy {
+        failure_policy: match spec.failure_policy.as_deref() {
+            Some("Ignore") => FailurePolicy::Ignore,
+            Some(_) | None => FailurePolicy::Fail,
+        },
+        is_ordered: spec.ordered_recreate.unwrap_or(false),
+        is_forced: spec.force_recreate.unwrap_or(false),
+        termination_grace: seconds(spec.termination_grace_period_seconds),
+        unready_grace: seconds(spec.unready_grace_period_seconds),
+        min_started: seconds(spec.min_started_seconds.map(i64::from)).unwrap_or_default(),
+    }
+}
+
+fn status(object: &ContainerRecreateRequestStatus) -> Result<CrrStatus, InvalidCrr> {
+    let containers = object
+        .container_recreate_states
+        .iter()
+        .map(|state| ContainerRecreateState {
+            name: state.name.as_str().into(),
+            phase: container_phase(&state.phase),
+            message: state.message.clone().unwrap_or_default(),
+            is_killed: state.is_killed.unwrap_or(false),
+        });
+    let phase = match object.phase.as_str() {
+        "" => None,
+        "Pending" => Some(CrrPhase::Pending),
+        "Recreating" => Some(CrrPhase::Recreating),
+        // Declared by OpenKruise at this level and never used: ended all the same.
+        "Completed" | "Succeeded" | "Failed" => Some(CrrPhase::Completed),
+        other => return Err(InvalidCrr::Phase(other.to_owned())),
+    };
+    Ok(CrrStatus {
+        phase,
+        completed_at: object.completion_time.as_ref().map(|time| time.0),
+        message: object.message.clone().unwrap_or_default(),
+        containers: containers.collect(),
+    })
+}
+
+fn container_phase(phase: &str) -> ContainerPhase {
+    match phase {
+        "Recreating" => ContainerPhase::Recreating,
+        "Succeeded" => ContainerPhase::Succeeded,
+        "Failed" => ContainerPhase::Failed,
+        _ => ContainerPhase::Pending,
+    }
+}
+
+/// A status as a merge patch: fields that are not set are taken away.
+pub fn status_json(status: &CrrStatus) -> Value {
+    let states = status.containers.iter().map(|state| {
+        let mut entry = json!({ "name": state.name.as_str(), "phase": state.phase });
+        if state.is_killed {
+            entry["isKilled"] = json!(true);
+        }
+        if !state.message.is_empty() {
+            entry["message"] = json!(state.message);
+        }
+        entry
+    });
+    let message = (!status.message.is_empty()).then_some(&status.message);
+    json!({
+        "phase": status.phase,
+        "completionTime": status.completed_at.map(rfc3339),
+        "message": message,
+        "containerRecreateStates": states.collect::<Vec<_>>(),
+    })
+}
+
+/// Kubernetes' times have whole seconds.
+fn rfc3339(time: Timestamp) -> String {
+    time.strftime("%FT%TZ").to_string()
+}
+
+/// Seconds as the API gives them; a negative number, which admission refuses, is none.
+fn seconds(seconds: Option<i64>) -> Option<Duration> {
+    seconds
+        .and_then(|seconds| u64::try_from(seconds).ok())
+        .map(Duration::from_secs)
+}
+
+#[cfg(test)]
+mod tests;

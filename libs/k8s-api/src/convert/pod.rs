@@ -1,0 +1,173 @@
+//! Pods: identity, containers and native sidecars as the kubelet reports them.
+
+use k8s_openapi::api::core::v1::{self as core, Pod as PodObject};
+use model::{
+    ids::{InvalidContainerId, NodeName, PodKey},
+    pod::{ContainerState, ContainerStatus, Pod, PodPhase, RestartPolicy},
+};
+
+/// A pod that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidPod {
+    #[error("{field} is missing")]
+    Missing { field: &'static str },
+    #[error("status of container {container} cannot be read")]
+    ContainerId {
+        container: String,
+        #[source]
+        source: InvalidContainerId,
+    },
+}
+
+/// Reads a pod.
+///
+/// # Errors
+/// It has no name, namespace or uid, or a container id of no known form.
+pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
+    let metadata = &object.metadata;
+    let missing = |field| InvalidPod::Missing { field };
+    let spec = object.spec.as_ref().ok_or(missing("spec"))?;
+    let status = object.status.clone().unwrap_or_default();
+    let name = metadata.name.as_deref().ok_or(missing("metadata.name"))?;
+    let namespace = metadata
+        .namespace
+        .as_deref()
+        .ok_or(missing("metadata.namespace"))?;
+    let restart_policy = restart_policy(spec.restart_policy.as_deref());
+
+    let mut containers = Vec::new();
+    for entry in status.container_statuses.unwrap_or_default() {
+        containers.push(container_status(entry, restart_policy)?);
+    }
+    for entry in status.init_container_statuses.unwrap_or_default() {
+        if is_native_sidecar(spec, &entry.name) {
+            containers.push(container_status(entry, RestartPolicy::Always)?);
+        }
+    }
+    Ok(Pod {
+        key: PodKey {
+            namespace: namespace.into(),
+            name: name.into(),
+        },
+        uid: metadata
+            .uid
+            .as_deref()
+            .ok_or(missing("metadata.uid"))?
+            .into(),
+        node: spec.node_name.as_deref().map(NodeName::from),
+        phase: phase(status.phase.as_deref()),
+        restart_policy,
+        is_being_deleted: metadata.deletion_timestamp.is_some(),
+        containers,
+    })
+}
+
+/// An init container that is kept running (KEP-753).
+fn is_native_sidecar(spec: &core::PodSpec, name: &str) -> bool {
+    let mut init_containers = spec.init_containers.iter().flatten();
+    init_containers.any(|container| {
+        container.name == name && container.restart_policy.as_deref() == Some("Always")
+    })
+}
+
+fn container_status(
+    entry: core::ContainerStatus,
+    restart_policy: RestartPolicy,
+) -> Result<ContainerStatus, InvalidPod> {
+    let id = entry.container_id.filter(|id| !id.is_empty());
+    let container_id = id.map(|id| id.parse()).transpose();
+    let container_id = container_id.map_err(|source| InvalidPod::ContainerId {
+        container: entry.name.clone(),
+        source,
+    })?;
+    Ok(ContainerStatus {
+        name: entry.name.as_str().into(),
+        container_id,
+        restart_count: u32::try_from(entry.restart_count).unwrap_or(0),
+        is_ready: entry.ready,
+        state: container_state(entry.state.unwrap_or_default()),
+        restart_policy,
+    })
+}
+
+fn container_state(state: core::ContainerState) -> ContainerState {
+    if let Some(running) = state.running {
+        ContainerState::Running {
+            started_at: running.started_at.map(|time| time.0),
+        }
+    } else if let Some(terminated) = state.terminated {
+        let core::ContainerStateTerminated {
+            exit_code, reason, ..
+        } = terminated;
+        ContainerState::Terminated { exit_code, reason }
+    } else {
+        // The API: a state with no member set is waiting.
+        let waiting = state.waiting.unwrap_or_default();
+        ContainerState::Waiting {
+            reason: waiting.reason,
+            message: waiting.message,
+        }
+    }
+}
+
+fn phase(phase: Option<&str>) -> PodPhase {
+    match phase {
+        Some("Pending") | None => PodPhase::Pending,
+        Some("Running") => PodPhase::Running,
+        Some("Succeeded") => PodPhase::Succeeded,
+        Some("Failed") => PodPhase::Failed,
+        Some(_) => PodPhase::Unknown,
+    }
+}
+
+fn restart_policy(policy: Option<&str>) -> RestartPolicy {
+    match policy {
+        Some("Never") => RestartPolicy::Never,
+        Some("OnFailure") => RestartPolicy::OnFailure,
+        Some(_) | None => RestartPolicy::Always,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn native_sidecars_are_read_and_ordinary_init_containers_are_not() {
+        let object = serde_json::from_value(json!({
+            "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
+            "spec": {
+                "containers": [{"name": "app"}],
+                "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
+                "restartPolicy": "Never",
+            },
+            "status": {
+                "phase": "Running",
+                "containerStatuses": [status("app")],
+                "initContainerStatuses": [status("setup"), status("proxy")],
+            },
+        }));
+        let pod = pod_from_object(&object.unwrap()).unwrap();
+        let read: Vec<_> = pod
+            .containers
+            .iter()
+            .map(|container| (container.name.as_str(), container.restart_policy))
+            .collect();
+        assert_eq!(
+            read,
+            [
+                ("app", RestartPolicy::Never),
+                ("proxy", RestartPolicy::Always)
+            ]
+        );
+    }
+
+    fn status(name: &str) -> serde_json::Value {
+        json!({
+            "name": name, "containerID": "containerd://1", "restartCount": 0, "ready": true,
+            "image": "", "imageID": "", "state": {"running": {}},
+        })
+    }
+}

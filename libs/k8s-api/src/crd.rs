@@ -1,0 +1,191 @@
+//! ContainerRecreateRequest, `apps.kruise.io/v1alpha1`: the types that the CRD is generated from.
+//!
+//! Owns the schema; the comments on fields are what `kubectl explain` prints. Field names and meanings are
+//! OpenKruise's. Rules that a schema cannot say are `admission-rules`'.
+
+use std::collections::BTreeMap;
+
+use k8s_openapi::{
+    api::core::v1::{ContainerPort, LifecycleHandler},
+    apimachinery::pkg::apis::meta::v1::{Condition, Time},
+};
+use kube::CustomResource;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// ContainerRecreateRequest asks to recreate one or more containers of a running pod in place:
+/// each is stopped on its node, and the kubelet starts a new one. The pod, its volumes and its other
+/// containers stay; what was written into the container's root file system is lost.
+#[derive(CustomResource, Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[kube(
+    group = "apps.kruise.io",
+    version = "v1alpha1",
+    kind = "ContainerRecreateRequest",
+    plural = "containerrecreaterequests",
+    singular = "containerrecreaterequest",
+    shortname = "crr",
+    namespaced,
+    status = "ContainerRecreateRequestStatus",
+    derive = "PartialEq",
+    doc = "Asks to recreate containers of a running pod in place.",
+    printcolumn = r#"{"name":"Phase","type":"string","description":"Phase of this request.","jsonPath":".status.phase"}"#,
+    printcolumn = r#"{"name":"Pod","type":"string","description":"Pod of this request.","jsonPath":".spec.podName"}"#,
+    printcolumn = r#"{"name":"Node","type":"string","description":"Node of the pod.","jsonPath":".metadata.labels.crr\\.apps\\.kruise\\.io/node-name"}"#,
+    printcolumn = r#"{"name":"Age","type":"date","jsonPath":".metadata.creationTimestamp"}"#
+)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestSpec {
+    /// The pod, in the namespace of this request.
+    pub pod_name: String,
+    /// The containers to recreate, in this order.
+    #[schemars(schema_with = "containers_schema")]
+    pub containers: Vec<ContainerRecreateRequestContainer>,
+    /// How the containers are recreated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub strategy: Option<ContainerRecreateRequestStrategy>,
+    /// Seconds after this request's creation at which it ends, done or not. At least 3.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub active_deadline_seconds: Option<i64>,
+    /// Seconds after completion at which this request is deleted. Without it, it stays.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds_after_finished: Option<i32>,
+}
+
+/// One container to recreate.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestContainer {
+    /// The container's name in the pod.
+    pub name: String,
+    /// Read-only: the container's preStop hook, copied from the pod.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pre_stop: Option<LifecycleHandler>,
+    /// Read-only: the container's ports, copied from the pod where the hook names one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ports: Vec<ContainerPort>,
+    /// Read-only: the instance that was running when this request was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status_context: Option<ContainerRecreateRequestContainerContext>,
+}
+
+/// The instance that was running when the request was created.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestContainerContext {
+    /// The container's id, such as containerd://…
+    #[serde(rename = "containerID")]
+    pub container_id: String,
+    /// The container's restart count.
+    pub restart_count: i32,
+}
+
+/// How the containers are recreated.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestStrategy {
+    /// What one container's failure does: Fail ends the request, Ignore goes on. Defaults to Fail.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure_policy: Option<String>,
+    /// Begin the next container only when the one before it is up again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ordered_recreate: Option<bool>,
+    /// Stop each container once, even when it was restarted since this request was created.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub force_recreate: Option<bool>,
+    /// Seconds for the preStop hook and the stop together. Defaults to the pod's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub termination_grace_period_seconds: Option<i64>,
+    /// Seconds to keep the pod not ready before its first container is stopped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unready_grace_period_seconds: Option<i64>,
+    /// Seconds that the new container has to be up before it counts as recreated. Defaults to 0.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_started_seconds: Option<i32>,
+}
+
+/// What has become of the request.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestStatus {
+    /// Pending, Recreating or Completed. Completed does not mean success: see each container's phase.
+    pub phase: String,
+    /// When the request was completed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completion_time: Option<Time>,
+    /// Why the request waits, or ended early.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// The state of each container.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub container_recreate_states: Vec<ContainerRecreateRequestState>,
+    /// What is known of the request, for kubectl wait.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(schema_with = "conditions_schema")]
+    pub conditions: Vec<Condition>,
+}
+
+/// The state of one container of the request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestState {
+    /// The container's name.
+    pub name: String,
+    /// Pending, Recreating, Succeeded or Failed.
+    pub phase: String,
+    /// Why it is so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Whether this request stopped the container.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_killed: Option<bool>,
+}
+
+/// A list that merges by `name`, as upstream's does.
+fn containers_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut schema = generator.subschema_for::<Vec<ContainerRecreateRequestContainer>>();
+    mark_as_map(&mut schema, "name");
+    schema
+}
+
+fn conditions_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let mut schema = generator.subschema_for::<Vec<Condition>>();
+    mark_as_map(&mut schema, "type");
+    schema
+}
+
+fn mark_as_map(schema: &mut schemars::Schema, key: &str) {
+    let marks = BTreeMap::from([
+        ("x-kubernetes-list-type", serde_json::json!("map")),
+        ("x-kubernetes-list-map-keys", serde_json::json!([key])),
+    ]);
+    for (name, value) in marks {
+        schema.insert(name.to_owned(), value);
+    }
+}
+
+/// The CRD as YAML, as it is committed under `k8s/crds`.
+///
+/// # Errors
+/// The schema cannot be written as YAML.
+pub fn manifest() -> Result<String, serde_yaml_ng::Error> {
+    use kube::CustomResourceExt;
+    let yaml = serde_yaml_ng::to_string(&ContainerRecreateRequest::crd())?;
+    Ok(format!(
+        "# Generated by `just crds` from libs/k8s-api/src/crd.rs; do not edit.\n{yaml}"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_committed_manifest_is_the_generated_one() {
+        let committed =
+            include_str!("../../../k8s/crds/apps.kruise.io_containerrecreaterequests.yaml");
+        assert!(
+            committed == manifest().unwrap(),
+            "run `just crds` and commit what it writes"
+        );
+    }
+}
