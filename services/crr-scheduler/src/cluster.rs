@@ -1,0 +1,175 @@
+//! The scheduler's view of the API server: two kinds of watches and three kinds of writes.
+//!
+//! Owns every request. It retries nothing: the driver plans again instead.
+
+use futures::{Stream, StreamExt};
+use k8s_api::crd::ContainerRecreateRequest;
+use k8s_openapi::api::core::v1::Pod;
+use kube::{
+    Api, Client,
+    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    runtime::{WatchStreamExt, watcher},
+};
+use model::{
+    crr::CrrStatus,
+    ids::{CrrKey, CrrUid, PodKey},
+    labels,
+};
+use serde_json::json;
+use tracing::warn;
+
+use crr_rules::PodView;
+
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    client: Client,
+    streaming_lists: bool,
+}
+
+/// Why an object was not written.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum WriteError {
+    #[error("the object is newer than what was known of it")]
+    Conflict,
+    #[error("the object is gone")]
+    Gone,
+    #[error("failed to write to the API server")]
+    Failed(#[source] Box<kube::Error>),
+}
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        match &error {
+            kube::Error::Api(status) if status.code == 409 => Self::Conflict,
+            kube::Error::Api(status) if status.code == 404 => Self::Gone,
+            _ => Self::Failed(Box::new(error)),
+        }
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster {
+    pub(crate) fn new(client: Client, streaming_lists: bool) -> Self {
+        Self {
+            client,
+            streaming_lists,
+        }
+    }
+
+    /// All CRRs of the cluster, for ever; failures are logged and tried again with back-off.
+    pub(crate) fn watch_crrs(
+        &self,
+    ) -> impl Stream<Item = watcher::Event<ContainerRecreateRequest>> + Send + use<> {
+        let events = watcher(Api::all(self.client.clone()), self.watch_config()).default_backoff();
+        events.filter_map(async |event| match event {
+            Ok(event) => Some(event),
+            Err(error) => {
+                warn!(%error, "CRR watch failed, trying again");
+                None
+            }
+        })
+    }
+
+    /// One pod by name, for ever: one watch request, whatever the size of the namespace.
+    pub(crate) fn watch_pod(&self, pod: &PodKey) -> impl Stream<Item = PodView> + Send + use<> {
+        let api: Api<Pod> = Api::namespaced(self.client.clone(), pod.namespace.as_str());
+        let config = self
+            .watch_config()
+            .fields(&format!("metadata.name={}", pod.name));
+        let events = watcher(api, config).default_backoff();
+        let pod = pod.clone();
+        let mut is_listed = false;
+        events.filter_map(move |event| {
+            let view = match event {
+                Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
+                    is_listed = true;
+                    view_of(&pod, &object)
+                }
+                Ok(watcher::Event::Delete(_)) => Some(PodView::Gone),
+                Ok(watcher::Event::Init) => {
+                    is_listed = false;
+                    None
+                }
+                Ok(watcher::Event::InitDone) => (!is_listed).then_some(PodView::Gone),
+                Err(error) => {
+                    warn!(%pod, %error, "Pod watch failed, trying again");
+                    None
+                }
+            };
+            async move { view }
+        })
+    }
+
+    fn watch_config(&self) -> watcher::Config {
+        let config = watcher::Config::default();
+        if self.streaming_lists {
+            config.streaming_lists()
+        } else {
+            config
+        }
+    }
+
+    /// Writes the whole status of the object of that version and returns the object as written.
+    pub(crate) async fn write_status(
+        &self,
+        crr: &CrrKey,
+        version: &str,
+        status: &CrrStatus,
+    ) -> Result<ContainerRecreateRequest, WriteError> {
+        let patch = json!({
+            "metadata": { "resourceVersion": version },
+            "status": k8s_api::convert::status_json(status),
+        });
+        let parameters = PatchParams::default();
+        let api = self.crrs(crr);
+        Ok(api
+            .patch_status(crr.name.as_str(), &parameters, &Patch::Merge(&patch))
+            .await?)
+    }
+
+    /// Takes the `active` label off: nobody else writes it, so no version is needed.
+    pub(crate) async fn remove_active_label(
+        &self,
+        crr: &CrrKey,
+        uid: &CrrUid,
+    ) -> Result<ContainerRecreateRequest, WriteError> {
+        let patch = json!({
+            "metadata": { "uid": uid.as_str(), "labels": { labels::CRR_ACTIVE: null } },
+        });
+        let parameters = PatchParams::default();
+        Ok(self
+            .crrs(crr)
+            .patch(crr.name.as_str(), &parameters, &Patch::Merge(&patch))
+            .await?)
+    }
+
+    pub(crate) async fn delete(&self, crr: &CrrKey, uid: &CrrUid) -> Result<(), WriteError> {
+        let preconditions = Preconditions {
+            uid: Some(uid.to_string()),
+            ..Preconditions::default()
+        };
+        let parameters = DeleteParams {
+            preconditions: Some(preconditions),
+            ..DeleteParams::default()
+        };
+        self.crrs(crr)
+            .delete(crr.name.as_str(), &parameters)
+            .await?;
+        Ok(())
+    }
+
+    fn crrs(&self, crr: &CrrKey) -> Api<ContainerRecreateRequest> {
+        Api::namespaced(self.client.clone(), crr.namespace.as_str())
+    }
+}
+
+fn view_of(key: &PodKey, object: &Pod) -> Option<PodView> {
+    match k8s_api::convert::pod_from_object(object) {
+        Ok(pod) => Some(PodView::Present(pod)),
+        Err(error) => {
+            warn!(pod = %key, %error, "Pod status cannot be read");
+            None
+        }
+    }
+}

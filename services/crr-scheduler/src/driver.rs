@@ -1,0 +1,402 @@
+//! The leader's loop: wait, decide, store, act, report.
+//!
+//! Owns what the leader knows and the tasks it has under way. Decisions are `crr_rules::plan`'s; a status is
+//! stored before the order that it allows is sent.
+
+mod act;
+mod state;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use bus::{Bus, Delivery};
+use crr_rules::{OrderBook, PodView, Silence, Turn, plan};
+use futures::StreamExt;
+use k8s_api::crd::ContainerRecreateRequest;
+use kube::{ResourceExt, runtime::watcher};
+use model::{
+    ids::{CrrKey, NodeName, OrderId, PodKey},
+    order::{OrderAnswer, StopReport},
+    presence::{LastSeen, Presence},
+};
+use service_kit::{ErrorChain, StateCell, clock};
+use tokio::{
+    sync::mpsc,
+    task::{AbortHandle, JoinSet},
+    time::Instant,
+};
+use tracing::{debug, info, warn};
+
+use crate::{
+    cluster::{Cluster, WriteError},
+    metrics::Metrics,
+    presence::PresenceTable,
+    tracked::{Tracked, is_ended},
+};
+
+/// The longest the loop waits without looking at its deadlines.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// After a write that failed for no reason of the object's.
+const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Everything that can wake the leader.
+enum Event {
+    /// A CRR was seen, or the watch began anew.
+    Crr(Box<watcher::Event<ContainerRecreateRequest>>),
+    /// A watched pod changed.
+    Pod(PodKey, PodView),
+    /// A write was answered.
+    Written(
+        CrrKey,
+        Write,
+        Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
+    ),
+    /// A node answered one sending of an order, or did not.
+    Answered(CrrKey, OrderId, Result<OrderAnswer, Silence>),
+    /// A node reported.
+    Report(Delivery<StopReport, ()>),
+    /// A node gave a sign of life.
+    Presence(Presence),
+    /// Admission asks for a node.
+    LastSeenAsked(Delivery<NodeName, LastSeen>),
+    /// A deadline came.
+    Tick,
+}
+
+/// Which write it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Write {
+    Status,
+    Label,
+    Delete,
+}
+
+/// A pod that an active CRR names.
+struct WatchedPod {
+    view: PodView,
+    watch: AbortHandle,
+}
+
+/// The leader.
+pub(crate) struct Driver {
+    cluster: Cluster,
+    bus: Bus,
+    metrics: Metrics,
+    state: StateCell,
+    tracked: BTreeMap<CrrKey, Tracked>,
+    /// While the CRR watch lists: those not listed yet, which are gone when it is done.
+    unlisted: BTreeSet<CrrKey>,
+    pods: BTreeMap<PodKey, WatchedPod>,
+    book: OrderBook,
+    presence: PresenceTable,
+    /// Requests under way; each ends as an event.
+    requests: JoinSet<Event>,
+    /// Pod watches; they end only by being dropped.
+    watches: JoinSet<()>,
+    pod_events: (mpsc::Sender<Event>, mpsc::Receiver<Event>),
+}
+
+// === impl Driver ===
+
+impl Driver {
+    pub(crate) fn new(cluster: Cluster, bus: Bus, metrics: Metrics, state: StateCell) -> Self {
+        Self {
+            cluster,
+            bus,
+            metrics,
+            state,
+            tracked: BTreeMap::new(),
+            unlisted: BTreeSet::new(),
+            pods: BTreeMap::new(),
+            book: OrderBook::default(),
+            presence: PresenceTable::new(Instant::now()),
+            requests: JoinSet::new(),
+            watches: JoinSet::new(),
+            pod_events: mpsc::channel(256),
+        }
+    }
+
+    /// Leads until it is dropped.
+    ///
+    /// # Errors
+    /// The bus refuses a subscription.
+    pub(crate) async fn run(mut self) -> Result<(), bus::SubscribeError> {
+        let mut reports = self.bus.serve_reports().await?;
+        let mut presences = self.bus.watch_presence().await?;
+        let mut questions = self.bus.serve_last_seen().await?;
+        let mut crrs = Box::pin(self.cluster.watch_crrs());
+        loop {
+            let wake_at = self.wake_after();
+            let event = tokio::select! {
+                Some(event) = crrs.next() => Event::Crr(Box::new(event)),
+                Some(event) = self.pod_events.1.recv() => event,
+                Some(event) = self.requests.join_next() => match event {
+                    Ok(event) => event,
+                    // A request's task neither panics nor is aborted while the driver lives.
+                    Err(error) => { warn!(%error, "A request's task was lost"); continue }
+                },
+                Some(report) = reports.next() => Event::Report(report),
+                Some(presence) = presences.next() => Event::Presence(presence.message),
+                Some(question) = questions.next() => Event::LastSeenAsked(question),
+                () = tokio::time::sleep(wake_at) => Event::Tick,
+            };
+            let touched = self.take(event).await;
+            for crr in touched {
+                self.advance(&crr);
+            }
+            self.state.store(self.describe());
+            self.metrics.active.set(self.active_count());
+        }
+    }
+
+    /// Takes an event in and says which CRRs it may concern.
+    async fn take(&mut self, event: Event) -> BTreeSet<CrrKey> {
+        match event {
+            Event::Crr(event) => self.on_crr(*event),
+            Event::Pod(pod, view) => self.on_pod(&pod, view),
+            Event::Written(crr, write, result) => self.on_written(crr, write, result),
+            Event::Answered(crr, order, answer) => {
+                self.on_answered(&order, answer);
+                BTreeSet::from([crr])
+            }
+            Event::Report(delivery) => self.on_report(delivery).await,
+            Event::Presence(presence) => {
+                self.presence.saw(presence.node, Instant::now());
+                BTreeSet::new()
+            }
+            Event::LastSeenAsked(question) => {
+                let answer = self.presence.last_seen(&question.message, Instant::now());
+                if let Err(error) = question.reply.send(answer).await {
+                    debug!(error = %ErrorChain(&error), "Presence was not answered");
+                }
+                BTreeSet::new()
+            }
+            Event::Tick => {
+                let now = clock::now();
+                let is_due = |tracked: &Tracked| tracked.wake_at.is_some_and(|at| at <= now);
+                let due = self.tracked.iter().filter(|(_, tracked)| is_due(tracked));
+                due.map(|(crr, _)| crr.clone()).collect()
+            }
+        }
+    }
+
+    fn on_crr(&mut self, event: watcher::Event<ContainerRecreateRequest>) -> BTreeSet<CrrKey> {
+        match event {
+            watcher::Event::Init => {
+                self.unlisted = self.tracked.keys().cloned().collect();
+                BTreeSet::new()
+            }
+            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+                self.on_object(&object)
+            }
+            watcher::Event::Delete(object) => match k8s_api::convert::crr_key(&object) {
+                Some(crr) => self.on_gone(&crr),
+                None => BTreeSet::new(),
+            },
+            watcher::Event::InitDone => {
+                let gone = std::mem::take(&mut self.unlisted);
+                gone.iter().flat_map(|crr| self.on_gone(crr)).collect()
+            }
+        }
+    }
+
+    /// A CRR as the API server shows it. Concerns every CRR of its pod: one's end is another's turn.
+    fn on_object(&mut self, object: &ContainerRecreateRequest) -> BTreeSet<CrrKey> {
+        let crr = match k8s_api::convert::crr_from_object(object) {
+            Ok(crr) => crr,
+            Err(error) => {
+                let name = object.name_any();
+                warn!(ns = object.namespace(), crr = name, %error, "CRR cannot be read");
+                return BTreeSet::new();
+            }
+        };
+        let key = crr.key.clone();
+        let pod = crr.pod.clone();
+        let version = object.resource_version().unwrap_or_default();
+        self.unlisted.remove(&key);
+        match self.tracked.get_mut(&key) {
+            Some(tracked) if tracked.crr.uid == crr.uid => tracked.update(crr, version),
+            Some(_) | None => {
+                self.tracked.insert(key, Tracked::new(crr, version));
+            }
+        }
+        self.crrs_of(&pod)
+    }
+
+    fn on_gone(&mut self, crr: &CrrKey) -> BTreeSet<CrrKey> {
+        let Some(tracked) = self.tracked.remove(crr) else {
+            return BTreeSet::new();
+        };
+        for order in tracked.order_ids() {
+            self.book.forget(&order);
+        }
+        let pod = tracked.crr.pod;
+        self.unwatch_unneeded(&pod);
+        self.crrs_of(&pod)
+    }
+
+    fn on_pod(&mut self, key: &PodKey, view: PodView) -> BTreeSet<CrrKey> {
+        let Some(watched) = self.pods.get_mut(key) else {
+            return BTreeSet::new();
+        };
+        let now = clock::now();
+        let crrs = self
+            .tracked
+            .values_mut()
+            .filter(|tracked| tracked.crr.pod == *key);
+        if let PodView::Present(pod) = &view {
+            for tracked in crrs {
+                tracked.see(pod, now);
+            }
+        }
+        watched.view = view;
+        self.crrs_of(key)
+    }
+
+    fn on_answered(&mut self, order: &OrderId, answer: Result<OrderAnswer, Silence>) {
+        let now = clock::now();
+        match answer {
+            Ok(answer) => {
+                let result = match &answer {
+                    OrderAnswer::Accepted => "accepted",
+                    OrderAnswer::Refused(_) => "refused",
+                    OrderAnswer::Done(_) => "done",
+                };
+                self.metrics.count_order(result);
+                info!(%order, ?answer, "Order answered");
+                self.book.on_answer(order, answer, now);
+            }
+            Err(silence) => {
+                self.metrics.count_order("silent");
+                warn!(%order, ?silence, "Order not answered, sending it again");
+                self.book.on_silence(order, silence, now);
+            }
+        }
+    }
+
+    async fn on_report(&mut self, delivery: Delivery<StopReport, ()>) -> BTreeSet<CrrKey> {
+        let report = &delivery.message;
+        info!(order = %report.order, node = %delivery.node, outcome = ?report.outcome, "Stop reported");
+        self.book.on_report(report);
+        let namespace = &report.instance.namespace;
+        let pod = PodKey {
+            namespace: namespace.clone(),
+            name: report.instance.pod.clone(),
+        };
+        let touched = self.crrs_of(&pod);
+        // Acknowledged though nothing is written yet: a later leader asks the node's journal again.
+        if let Err(error) = delivery.reply.send(()).await {
+            debug!(error = %ErrorChain(&error), "Report was not acknowledged");
+        }
+        touched
+    }
+
+    fn on_written(
+        &mut self,
+        crr: CrrKey,
+        write: Write,
+        result: Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
+    ) -> BTreeSet<CrrKey> {
+        let now = clock::now();
+        let Some(tracked) = self.tracked.get_mut(&crr) else {
+            return BTreeSet::new();
+        };
+        tracked.is_writing = false;
+        match result {
+            Ok(object) => {
+                self.metrics.count_write("ok");
+                if write == Write::Status {
+                    tracked.status_written_at = Some(now);
+                }
+                object.map_or_else(BTreeSet::new, |object| self.on_object(&object))
+            }
+            Err(WriteError::Conflict) => {
+                self.metrics.count_write("conflict");
+                debug!(%crr, "CRR changed meanwhile, waiting for it");
+                tracked.is_outdated = true;
+                BTreeSet::new()
+            }
+            Err(WriteError::Gone) => {
+                self.metrics.count_write("gone");
+                self.on_gone(&crr)
+            }
+            Err(error @ WriteError::Failed(_)) => {
+                self.metrics.count_write("failed");
+                warn!(%crr, ?write, error = %ErrorChain(&error), "CRR was not written, trying again");
+                tracked.wake_at = Some(now + WRITE_AGAIN_AFTER);
+                BTreeSet::new()
+            }
+        }
+    }
+
+    /// Decides what a CRR needs now, and begins it.
+    fn advance(&mut self, crr: &CrrKey) {
+        let now = clock::now();
+        let Some(tracked) = self.tracked.get(crr) else {
+            return;
+        };
+        if tracked.is_writing || tracked.is_outdated {
+            return;
+        }
+        let view = self
+            .pods
+            .get(&tracked.crr.pod)
+            .map_or(PodView::Unknown, |pod| pod.view.clone());
+        let snapshot = tracked.snapshot(view, self.turn(crr), &self.book);
+        let plan = plan(&snapshot, now);
+        self.act(crr, plan, now);
+    }
+
+    /// Whether a CRR is the one of its pod that may act: the one at work, else the oldest.
+    fn turn(&self, crr: &CrrKey) -> Turn {
+        let Some(tracked) = self.tracked.get(crr) else {
+            return Turn::Mine;
+        };
+        let pod = &tracked.crr.pod;
+        let active = self
+            .tracked
+            .values()
+            .filter(|other| other.is_active() && other.crr.pod == *pod);
+        let first = active.min_by_key(|other| {
+            let is_waiting = other.crr.status.phase != Some(model::phase::CrrPhase::Recreating);
+            (is_waiting, other.crr.created_at, other.crr.key.name.clone())
+        });
+        match first {
+            Some(first) if first.crr.key != *crr => Turn::Behind(first.crr.key.name.clone()),
+            Some(_) | None => Turn::Mine,
+        }
+    }
+
+    fn crrs_of(&self, pod: &PodKey) -> BTreeSet<CrrKey> {
+        let crrs = self
+            .tracked
+            .iter()
+            .filter(|(_, tracked)| tracked.crr.pod == *pod);
+        crrs.map(|(crr, _)| crr.clone()).collect()
+    }
+
+    fn wake_after(&self) -> Duration {
+        let next = self
+            .tracked
+            .values()
+            .filter_map(|tracked| tracked.wake_at)
+            .min();
+        let wait = next.map(|at| at.duration_since(clock::now()));
+        wait.map_or(LONGEST_WAIT, |wait| {
+            wait.try_into().unwrap_or(Duration::ZERO)
+        })
+        .min(LONGEST_WAIT)
+    }
+
+    fn active_count(&self) -> i64 {
+        let active = self
+            .tracked
+            .values()
+            .filter(|tracked| !is_ended(&tracked.crr))
+            .count();
+        i64::try_from(active).unwrap_or(i64::MAX)
+    }
+}

@@ -1,0 +1,132 @@
+//! One CRR in the leader's memory.
+//!
+//! Owns what is known of it beside the order book: the object as last read or written, and its span. All of
+//! it can be read again from the API server.
+
+use std::collections::BTreeMap;
+
+use crr_rules::{OrderBook, PodView, SeenRunning, Snapshot, Turn};
+use jiff::Timestamp;
+use model::{
+    crr::Crr,
+    ids::{ContainerName, OrderId},
+    phase::CrrPhase,
+    pod::{ContainerState, Pod},
+};
+use service_kit::trace;
+use tracing::{Span, info_span};
+
+pub(crate) struct Tracked {
+    pub(crate) crr: Crr,
+    /// The object's resourceVersion: guards writes, and tells an older object from a newer one.
+    pub(crate) version: String,
+    /// A write is on its way; nothing is planned before its answer.
+    pub(crate) is_writing: bool,
+    /// A write met a newer object: its arrival is waited for.
+    pub(crate) is_outdated: bool,
+    pub(crate) status_written_at: Option<Timestamp>,
+    pub(crate) wake_at: Option<Timestamp>,
+    pub(crate) seen_running: BTreeMap<ContainerName, SeenRunning>,
+    /// From first sight to completion.
+    pub(crate) span: Span,
+}
+
+// === impl Tracked ===
+
+impl Tracked {
+    pub(crate) fn new(crr: Crr, version: String) -> Self {
+        let span = if is_ended(&crr) {
+            Span::none()
+        } else {
+            let span = info_span!("recreate", crr = %crr.key, pod = %crr.pod.name, uid = %crr.uid);
+            if let Some(trace_parent) = &crr.trace_parent {
+                trace::set_parent(&span, trace_parent);
+            }
+            span
+        };
+        Self {
+            crr,
+            version,
+            is_writing: false,
+            is_outdated: false,
+            status_written_at: None,
+            wake_at: None,
+            seen_running: BTreeMap::new(),
+            span,
+        }
+    }
+
+    /// Takes a newer object; an older one, overtaken by our own write's answer, is dropped.
+    pub(crate) fn update(&mut self, crr: Crr, version: String) {
+        if parse_version(&version) < parse_version(&self.version) {
+            return;
+        }
+        self.is_outdated = false;
+        self.version = version;
+        self.crr = crr;
+        if is_ended(&self.crr) {
+            self.span = Span::none(); // Dropping the span ends it.
+        }
+    }
+
+    /// Notes since when the pod's present instances have been seen running.
+    pub(crate) fn see(&mut self, pod: &Pod, now: Timestamp) {
+        for container in &self.crr.containers {
+            let Some(status) = pod.container(&container.name) else {
+                continue;
+            };
+            let running = match (&status.state, &status.container_id) {
+                (ContainerState::Running { .. }, Some(id)) => Some(id),
+                _ => None,
+            };
+            match (running, self.seen_running.get(&container.name)) {
+                (Some(id), Some(seen)) if seen.container_id == *id => {}
+                (Some(id), _) => {
+                    let seen = SeenRunning {
+                        container_id: id.clone(),
+                        since: now,
+                    };
+                    self.seen_running.insert(container.name.clone(), seen);
+                }
+                (None, _) => {
+                    self.seen_running.remove(&container.name);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn order_ids(&self) -> impl Iterator<Item = OrderId> + '_ {
+        self.crr
+            .containers
+            .iter()
+            .map(|container| OrderId::stop(&self.crr.uid, &container.name))
+    }
+
+    pub(crate) fn snapshot(&self, pod: PodView, turn: Turn, book: &OrderBook) -> Snapshot {
+        let known = self.crr.containers.iter().filter_map(|container| {
+            let id = OrderId::stop(&self.crr.uid, &container.name);
+            Some((container.name.clone(), book.known(&id)?))
+        });
+        Snapshot {
+            crr: self.crr.clone(),
+            pod,
+            orders: known.collect(),
+            seen_running: self.seen_running.clone(),
+            turn,
+            status_written_at: self.status_written_at,
+        }
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        !is_ended(&self.crr) && !self.crr.is_being_deleted
+    }
+}
+
+pub(crate) fn is_ended(crr: &Crr) -> bool {
+    crr.status.phase == Some(CrrPhase::Completed)
+}
+
+/// Resource versions of one resource can be compared as numbers (KEP-5504); what is none counts as newest.
+fn parse_version(version: &str) -> u64 {
+    version.parse().unwrap_or(u64::MAX)
+}
