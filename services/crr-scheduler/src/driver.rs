@@ -5,6 +5,7 @@
 
 mod act;
 mod state;
+mod take;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,7 +16,7 @@ use bus::{Bus, Delivery};
 use crr_rules::{OrderBook, PodView, Silence, Turn, plan};
 use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
-use kube::{ResourceExt, runtime::watcher};
+use kube::runtime::watcher;
 use model::{
     ids::{CrrKey, NodeName, OrderId, PodKey},
     order::{OrderAnswer, StopReport},
@@ -27,7 +28,7 @@ use tokio::{
     task::{AbortHandle, JoinSet},
     time::Instant,
 };
-use tracing::{debug, info, warn};
+use tracing::{debug, warn};
 
 use crate::{
     cluster::{Cluster, WriteError},
@@ -179,155 +180,6 @@ impl Driver {
                 let is_due = |tracked: &Tracked| tracked.wake_at.is_some_and(|at| at <= now);
                 let due = self.tracked.iter().filter(|(_, tracked)| is_due(tracked));
                 due.map(|(crr, _)| crr.clone()).collect()
-            }
-        }
-    }
-
-    fn on_crr(&mut self, event: watcher::Event<ContainerRecreateRequest>) -> BTreeSet<CrrKey> {
-        match event {
-            watcher::Event::Init => {
-                self.unlisted = self.tracked.keys().cloned().collect();
-                BTreeSet::new()
-            }
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                self.on_object(&object)
-            }
-            watcher::Event::Delete(object) => match k8s_api::convert::crr_key(&object) {
-                Some(crr) => self.on_gone(&crr),
-                None => BTreeSet::new(),
-            },
-            watcher::Event::InitDone => {
-                let gone = std::mem::take(&mut self.unlisted);
-                gone.iter().flat_map(|crr| self.on_gone(crr)).collect()
-            }
-        }
-    }
-
-    /// A CRR as the API server shows it. Concerns every CRR of its pod: one's end is another's turn.
-    fn on_object(&mut self, object: &ContainerRecreateRequest) -> BTreeSet<CrrKey> {
-        let crr = match k8s_api::convert::crr_from_object(object) {
-            Ok(crr) => crr,
-            Err(error) => {
-                let name = object.name_any();
-                warn!(ns = object.namespace(), crr = name, %error, "CRR cannot be read");
-                return BTreeSet::new();
-            }
-        };
-        let key = crr.key.clone();
-        let pod = crr.pod.clone();
-        let version = object.resource_version().unwrap_or_default();
-        self.unlisted.remove(&key);
-        match self.tracked.get_mut(&key) {
-            Some(tracked) if tracked.crr.uid == crr.uid => tracked.update(crr, version),
-            Some(_) | None => {
-                self.tracked.insert(key, Tracked::new(crr, version));
-            }
-        }
-        self.crrs_of(&pod)
-    }
-
-    fn on_gone(&mut self, crr: &CrrKey) -> BTreeSet<CrrKey> {
-        let Some(tracked) = self.tracked.remove(crr) else {
-            return BTreeSet::new();
-        };
-        for order in tracked.order_ids() {
-            self.book.forget(&order);
-        }
-        let pod = tracked.crr.pod;
-        self.unwatch_unneeded(&pod);
-        self.crrs_of(&pod)
-    }
-
-    fn on_pod(&mut self, key: &PodKey, view: PodView) -> BTreeSet<CrrKey> {
-        let Some(watched) = self.pods.get_mut(key) else {
-            return BTreeSet::new();
-        };
-        let now = clock::now();
-        let crrs = self
-            .tracked
-            .values_mut()
-            .filter(|tracked| tracked.crr.pod == *key);
-        if let PodView::Present(pod) = &view {
-            for tracked in crrs {
-                tracked.see(pod, now);
-            }
-        }
-        watched.view = view;
-        self.crrs_of(key)
-    }
-
-    fn on_answered(&mut self, order: &OrderId, answer: Result<OrderAnswer, Silence>) {
-        let now = clock::now();
-        match answer {
-            Ok(answer) => {
-                let result = match &answer {
-                    OrderAnswer::Accepted => "accepted",
-                    OrderAnswer::Refused(_) => "refused",
-                    OrderAnswer::Done(_) => "done",
-                };
-                self.metrics.count_order(result);
-                info!(%order, ?answer, "Order answered");
-                self.book.on_answer(order, answer, now);
-            }
-            Err(silence) => {
-                self.metrics.count_order("silent");
-                warn!(%order, ?silence, "Order not answered, sending it again");
-                self.book.on_silence(order, silence, now);
-            }
-        }
-    }
-
-    async fn on_report(&mut self, delivery: Delivery<StopReport, ()>) -> BTreeSet<CrrKey> {
-        let report = &delivery.message;
-        info!(order = %report.order, node = %delivery.node, outcome = ?report.outcome, "Stop reported");
-        self.book.on_report(report);
-        let namespace = &report.instance.namespace;
-        let pod = PodKey {
-            namespace: namespace.clone(),
-            name: report.instance.pod.clone(),
-        };
-        let touched = self.crrs_of(&pod);
-        // Acknowledged though nothing is written yet: a later leader asks the node's journal again.
-        if let Err(error) = delivery.reply.send(()).await {
-            debug!(error = %ErrorChain(&error), "Report was not acknowledged");
-        }
-        touched
-    }
-
-    fn on_written(
-        &mut self,
-        crr: CrrKey,
-        write: Write,
-        result: Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
-    ) -> BTreeSet<CrrKey> {
-        let now = clock::now();
-        let Some(tracked) = self.tracked.get_mut(&crr) else {
-            return BTreeSet::new();
-        };
-        tracked.is_writing = false;
-        match result {
-            Ok(object) => {
-                self.metrics.count_write("ok");
-                if write == Write::Status {
-                    tracked.status_written_at = Some(now);
-                }
-                object.map_or_else(BTreeSet::new, |object| self.on_object(&object))
-            }
-            Err(WriteError::Conflict) => {
-                self.metrics.count_write("conflict");
-                debug!(%crr, "CRR changed meanwhile, waiting for it");
-                tracked.is_outdated = true;
-                BTreeSet::new()
-            }
-            Err(WriteError::Gone) => {
-                self.metrics.count_write("gone");
-                self.on_gone(&crr)
-            }
-            Err(error @ WriteError::Failed(_)) => {
-                self.metrics.count_write("failed");
-                warn!(%crr, ?write, error = %ErrorChain(&error), "CRR was not written, trying again");
-                tracked.wake_at = Some(now + WRITE_AGAIN_AFTER);
-                BTreeSet::new()
             }
         }
     }
