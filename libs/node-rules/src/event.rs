@@ -38,6 +38,23 @@ pub enum Event {
     Tick,
 }
 
+// === impl Event ===
+
+impl Event {
+    /// The order that the event is about.
+    pub fn order(&self) -> Option<&OrderId> {
+        match self {
+            Self::Ordered { order, .. } => Some(&order.id),
+            Self::Inspected { order, .. }
+            | Self::HookEnded { order, .. }
+            | Self::StopEnded { order, .. }
+            | Self::ReportAcknowledged { order, .. }
+            | Self::ReportFailed { order, .. } => Some(order),
+            Self::Recovered { .. } | Self::DrainBegun | Self::Tick => None,
+        }
+    }
+}
+
 /// Names one waiting asker; every token is answered exactly once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplyToken(pub u64);

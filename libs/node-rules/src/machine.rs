@@ -133,6 +133,11 @@ impl Machine {
         }
     }
 
+    /// Whether an order is being looked at, worked on or remembered.
+    pub fn is_known(&self, order: &OrderId) -> bool {
+        self.orders.contains_key(order)
+    }
+
     /// How many orders are accepted and not finished.
     pub fn unfinished(&self) -> usize {
         self.records()

@@ -1,0 +1,62 @@
+//! The flags of the node-executor.
+
+use std::{num::NonZeroUsize, path::PathBuf};
+
+use clap::Parser;
+use service_kit::{HasKitArgs, KitArgs};
+
+/// Carries orders out on this node: runs hooks and stops containers through the container runtime.
+#[derive(Parser, Clone, Debug)]
+#[command(version)]
+pub struct Args {
+    #[command(flatten)]
+    pub kit: KitArgs,
+
+    #[command(flatten)]
+    pub bus: bus::Args,
+
+    /// This node's name in Kubernetes (spec.nodeName).
+    #[arg(long, env = "NODE_NAME", value_name = "NAME")]
+    pub node_name: String,
+
+    /// The container runtime's CRI socket; without it the usual places are tried.
+    #[arg(long, env = "PODWRIGHT_CRI_SOCKET", value_name = "PATH")]
+    pub cri_socket: Option<PathBuf>,
+
+    /// Where the journal is kept; on the node itself, so that it outlives the pod.
+    #[arg(
+        long,
+        env = "PODWRIGHT_DATA_DIR",
+        default_value = "/var/lib/podwright",
+        value_name = "DIR"
+    )]
+    pub data_dir: PathBuf,
+
+    /// At most so many hooks and stops at once; without it as many as there are processors.
+    #[arg(long, env = "PODWRIGHT_MAX_CONCURRENT_STOPS", value_name = "COUNT")]
+    pub max_concurrent_stops: Option<NonZeroUsize>,
+
+    /// So many hours a finished order is remembered.
+    #[arg(
+        long,
+        env = "PODWRIGHT_RETENTION_HOURS",
+        default_value_t = 24,
+        value_name = "HOURS"
+    )]
+    pub retention_hours: u32,
+
+    /// So many seconds running stops may take to finish when the process is asked to end.
+    #[arg(
+        long,
+        env = "PODWRIGHT_DRAIN_SECONDS",
+        default_value_t = 20,
+        value_name = "SECONDS"
+    )]
+    pub drain_seconds: u32,
+}
+
+impl HasKitArgs for Args {
+    fn kit(&self) -> &KitArgs {
+        &self.kit
+    }
+}

@@ -1,0 +1,142 @@
+//! What the node-executor counts.
+
+use std::time::Duration;
+
+use model::order::{OrderAnswer, Refusal, StopOutcome};
+use node_rules::HookResult;
+use prometheus_client::{
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::{Registry, Unit},
+};
+
+type Labelled = Family<[(&'static str, &'static str); 1], Counter>;
+
+/// Counters, gauges and histograms; labels are bounded.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    answers: Labelled,
+    hooks: Labelled,
+    stops: Labelled,
+    reports: Labelled,
+    /// Accepted and not finished.
+    pub(crate) unfinished: Gauge,
+    /// With a hook or a stop running.
+    pub(crate) acting: Gauge,
+    stop_duration: Histogram,
+    commit_duration: Histogram,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            answers: Family::default(),
+            hooks: Family::default(),
+            stops: Family::default(),
+            reports: Family::default(),
+            unfinished: Gauge::default(),
+            acting: Gauge::default(),
+            // A container may take its whole grace: the default of Kubernetes is 30 s.
+            stop_duration: Histogram::new([
+                0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
+            ]),
+            // A commit waits for the disk twice at most.
+            commit_duration: Histogram::new([
+                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
+            ]),
+        };
+        let registry = registry.sub_registry_with_prefix("node_executor");
+        registry.register(
+            "answers",
+            "Answers to orders, by kind",
+            metrics.answers.clone(),
+        );
+        registry.register(
+            "hooks",
+            "preStop hooks that ended, by result",
+            metrics.hooks.clone(),
+        );
+        registry.register(
+            "stops",
+            "Orders that ended, by outcome",
+            metrics.stops.clone(),
+        );
+        registry.register(
+            "reports",
+            "Reports sent, by result",
+            metrics.reports.clone(),
+        );
+        registry.register(
+            "orders_unfinished",
+            "Orders accepted and not finished",
+            metrics.unfinished.clone(),
+        );
+        registry.register(
+            "orders_acting",
+            "Orders with a hook or a stop running",
+            metrics.acting.clone(),
+        );
+        registry.register_with_unit(
+            "stop_duration",
+            "Time from an order's acceptance to its end",
+            Unit::Seconds,
+            metrics.stop_duration.clone(),
+        );
+        registry.register_with_unit(
+            "journal_commit_duration",
+            "Time that one durable commit of the journal takes",
+            Unit::Seconds,
+            metrics.commit_duration.clone(),
+        );
+        metrics
+    }
+
+    pub(crate) fn count_answer(&self, answer: &OrderAnswer) {
+        let kind = match answer {
+            OrderAnswer::Accepted => "accepted",
+            OrderAnswer::Done(_) => "done",
+            OrderAnswer::Refused(refusal) => match refusal {
+                Refusal::NoSuchPod => "refused_no_such_pod",
+                Refusal::NoSuchContainer => "refused_no_such_container",
+                Refusal::OtherInstance { .. } => "refused_other_instance",
+                Refusal::AlreadyExited => "refused_already_exited",
+                Refusal::RuntimeUnavailable { .. } => "refused_runtime_unavailable",
+                Refusal::Invalid { .. } => "refused_invalid",
+            },
+        };
+        self.answers.get_or_create(&[("kind", kind)]).inc();
+    }
+
+    pub(crate) fn count_hook(&self, result: &HookResult) {
+        let result = match result {
+            HookResult::Succeeded => "succeeded",
+            HookResult::Failed { .. } => "failed",
+            HookResult::CutOff => "cut_off",
+        };
+        self.hooks.get_or_create(&[("result", result)]).inc();
+    }
+
+    pub(crate) fn count_stop(&self, outcome: &StopOutcome, took: Duration) {
+        let outcome = match outcome {
+            StopOutcome::Stopped { .. } => "stopped",
+            StopOutcome::Gone => "gone",
+            StopOutcome::Failed { .. } => "failed",
+        };
+        self.stops.get_or_create(&[("outcome", outcome)]).inc();
+        self.stop_duration.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn count_report(&self, is_acknowledged: bool) {
+        let result = if is_acknowledged {
+            "acknowledged"
+        } else {
+            "unacknowledged"
+        };
+        self.reports.get_or_create(&[("result", result)]).inc();
+    }
+
+    pub(crate) fn observe_commit(&self, took: Duration) {
+        self.commit_duration.observe(took.as_secs_f64());
+    }
+}
