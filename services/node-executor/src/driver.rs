@@ -314,3 +314,6 @@ fn order_span(
     }
     span
 }
+
+#[cfg(test)]
+mod tests;
