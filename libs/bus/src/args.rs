@@ -1,10 +1,13 @@
 //! The flags of a service's connection to the bus.
+//!
+//! Owns their names and which exclude each other. Files named here are read by `connection`.
 
 use std::path::PathBuf;
 
 /// Where NATS is and who we are there.
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Bus")]
+#[group(id = "bus")]
 pub struct Args {
     /// NATS servers, comma-separated: nats:// or tls://.
     #[arg(
@@ -38,7 +41,30 @@ pub struct Args {
     )]
     pub nats_credentials: Option<PathBuf>,
 
-    /// The certificates that sign the servers'; with tls:// and a CA of your own.
+    /// A file with an nkey seed in its first line; instead of user and credentials.
+    #[arg(
+        long,
+        env = "PODWRIGHT_NATS_NKEY_FILE",
+        conflicts_with_all = ["nats_user", "nats_credentials"],
+        value_name = "FILE"
+    )]
+    pub nats_nkey_file: Option<PathBuf>,
+
+    /// The certificates that sign the servers'; makes TLS a must.
     #[arg(long, env = "PODWRIGHT_NATS_CA", value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
+}
+
+impl Args {
+    /// A server without authentication, for tests and tools.
+    pub fn at(url: impl Into<String>) -> Self {
+        Self {
+            nats_url: vec![url.into()],
+            nats_user: None,
+            nats_password_file: None,
+            nats_credentials: None,
+            nats_nkey_file: None,
+            nats_ca: None,
+        }
+    }
 }

@@ -3,15 +3,15 @@
 //! Owns reconnection with full jitter, so that thousands of nodes do not come back in step, and the log of
 //! what the connection goes through.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use async_nats::{Client, ConnectOptions, Event, connection::State};
 use tracing::{info, warn};
 
-use crate::Args;
+use crate::{Args, subjects};
 
-/// The longest pause between two attempts to connect.
-const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// The longest pause between two attempts to connect: 10,000 nodes then come back at some 700 a second.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The first pause; it doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
@@ -47,33 +47,16 @@ impl Bus {
     pub async fn connect(args: &Args, client_name: &str) -> Result<Self, ConnectError> {
         let mut options = ConnectOptions::new()
             .name(client_name)
-            .custom_inbox_prefix(format!("_INBOX_{client_name}"))
+            .custom_inbox_prefix(subjects::inbox(client_name))
             .ping_interval(PING_EVERY)
             .retry_on_initial_connect()
             .max_reconnects(None)
             .reconnect_delay_callback(pause_before)
             .event_callback(log_event);
         if let Some(ca) = &args.nats_ca {
-            options = options.add_root_certificates(ca.clone());
+            options = options.add_root_certificates(ca.clone()).require_tls(true);
         }
-        if let (Some(user), Some(path)) = (&args.nats_user, &args.nats_password_file) {
-            let content = tokio::fs::read_to_string(path).await.map_err(|source| {
-                ConnectError::Credentials {
-                    path: path.display().to_string(),
-                    source,
-                }
-            })?;
-            let password = content.lines().next().unwrap_or_default().to_owned();
-            options = options.user_and_password(user.clone(), password);
-        }
-        if let Some(path) = &args.nats_credentials {
-            options = options.credentials_file(path).await.map_err(|source| {
-                ConnectError::Credentials {
-                    path: path.display().to_string(),
-                    source,
-                }
-            })?;
-        }
+        let options = authenticate(options, args).await?;
         let client = options
             .connect(args.nats_url.as_slice())
             .await
@@ -81,8 +64,39 @@ impl Bus {
         Ok(Self { client })
     }
 
+    /// Whether the server is there, as far as is known: a silent death is noticed by pings.
     pub fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
+    }
+}
+
+async fn authenticate(
+    options: ConnectOptions,
+    args: &Args,
+) -> Result<ConnectOptions, ConnectError> {
+    if let (Some(user), Some(path)) = (&args.nats_user, &args.nats_password_file) {
+        return Ok(options.user_and_password(user.clone(), first_line(path).await?));
+    }
+    if let Some(path) = &args.nats_nkey_file {
+        return Ok(options.nkey(first_line(path).await?));
+    }
+    if let Some(path) = &args.nats_credentials {
+        let options = options.credentials_file(path).await;
+        return options.map_err(|source| unreadable(path, source));
+    }
+    Ok(options)
+}
+
+async fn first_line(path: &Path) -> Result<String, ConnectError> {
+    let content = tokio::fs::read_to_string(path).await;
+    let content = content.map_err(|source| unreadable(path, source))?;
+    Ok(content.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> ConnectError {
+    ConnectError::Credentials {
+        path: path.display().to_string(),
+        source,
     }
 }
 

@@ -5,13 +5,13 @@
 
 use std::marker::PhantomData;
 
-use async_nats::{Client, Subject, Subscriber};
+use async_nats::{Subject, Subscriber};
 use futures::StreamExt;
 use model::ids::NodeName;
 use tracing::warn;
 use wire::{InvalidMessage, Message};
 
-use crate::{request::TRACE_PARENT, subjects};
+use crate::{Bus, request::TRACE_PARENT, subjects};
 
 #[derive(Debug, thiserror::Error)]
 #[error("failed to subscribe to {subject}")]
@@ -21,18 +21,25 @@ pub struct SubscribeError {
     pub source: async_nats::SubscribeError,
 }
 
+/// Why something was not published.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to publish on {subject}")]
-pub struct PublishError {
-    pub subject: String,
-    #[source]
-    pub source: async_nats::PublishError,
+pub enum PublishError {
+    /// Nothing was sent: what is queued during an outage comes late, and all at once.
+    #[error("not connected to the bus")]
+    Disconnected,
+    #[error("failed to publish on {subject}")]
+    Failed {
+        subject: String,
+        #[source]
+        source: async_nats::PublishError,
+    },
 }
 
 /// One message, who sent it as the subject says, and the way back.
 #[derive(Debug)]
 pub struct Delivery<M, A> {
     pub message: M,
+    /// The node that the subject names; empty where it names none.
     pub node: NodeName,
     pub traceparent: Option<String>,
     pub reply: Reply<A>,
@@ -41,7 +48,7 @@ pub struct Delivery<M, A> {
 /// The way back to one asker.
 #[derive(Debug)]
 pub struct Reply<A> {
-    client: Client,
+    bus: Bus,
     to: Option<Subject>,
     answer: PhantomData<fn(A)>,
 }
@@ -50,12 +57,30 @@ impl<A: Message> Reply<A> {
     /// Answers; a message that nobody waits on an answer of needs none.
     ///
     /// # Errors
-    /// The connection is closed for good.
+    /// The bus is away: whoever asked will ask again.
     pub async fn send(self, answer: A) -> Result<(), PublishError> {
-        let Some(to) = self.to else { return Ok(()) };
-        let subject = to.to_string();
-        let published = self.client.publish(to, answer.encode().into()).await;
-        published.map_err(|source| PublishError { subject, source })
+        match self.to {
+            Some(to) => self.bus.publish(to, answer.encode()).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Bus {
+    /// Sends now or not at all.
+    pub(crate) async fn publish(
+        &self,
+        subject: Subject,
+        message: Vec<u8>,
+    ) -> Result<(), PublishError> {
+        if !self.is_connected() {
+            return Err(PublishError::Disconnected);
+        }
+        let published = self.client.publish(subject.clone(), message.into()).await;
+        published.map_err(|source| PublishError::Failed {
+            subject: subject.to_string(),
+            source,
+        })
     }
 }
 
@@ -68,60 +93,68 @@ pub(crate) struct Reader<M, A> {
 
 /// The messages of a subscription, for as long as the bus lives; it survives reconnections.
 pub struct Deliveries<M, A> {
-    client: Client,
+    bus: Bus,
     subscriber: Subscriber,
     reader: Reader<M, A>,
 }
 
 impl<M, A: Message> Deliveries<M, A> {
     pub(crate) async fn subscribe(
-        client: &Client,
+        bus: &Bus,
         subject: String,
         reader: Reader<M, A>,
     ) -> Result<Self, SubscribeError> {
-        let subscriber = client
-            .subscribe(subject.clone())
-            .await
-            .map_err(|source| SubscribeError { subject, source })?;
+        let subscriber = bus.client.subscribe(subject.clone()).await;
+        let subscriber = subscriber.map_err(|source| SubscribeError { subject, source })?;
         Ok(Self {
-            client: client.clone(),
+            bus: bus.clone(),
             subscriber,
             reader,
         })
     }
 
-    /// The next message. Cancel-safe. `None` when the connection is closed for good.
+    /// The next message that can be read. Cancel-safe. `None` when the connection is closed for good.
     pub async fn next(&mut self) -> Option<Delivery<M, A>> {
         loop {
             let message = self.subscriber.next().await?;
-            let reply = Reply {
-                client: self.client.clone(),
-                to: message.reply.clone(),
-                answer: PhantomData,
-            };
-            let node =
-                subjects::node_of(&message.subject).unwrap_or_else(|| NodeName::new(String::new()));
-            match (self.reader.read)(node.clone(), &message.payload) {
-                Ok(content) => {
-                    let headers = message.headers.as_ref();
-                    let traceparent = headers.and_then(|headers| headers.get(TRACE_PARENT));
-                    let traceparent = traceparent.map(ToString::to_string);
-                    return Some(Delivery {
-                        message: content,
-                        node,
-                        traceparent,
-                        reply,
-                    });
-                }
-                Err(error) => {
-                    warn!(subject = %message.subject, %error, "Message cannot be read");
-                    if let Some(answer) = (self.reader.refuse)(&error)
-                        && let Err(error) = reply.send(answer).await
-                    {
-                        warn!(%error, "Refusal was not sent");
-                    }
-                }
+            if let Some(delivery) = self.read(message).await {
+                return Some(delivery);
             }
         }
     }
+
+    async fn read(&self, message: async_nats::Message) -> Option<Delivery<M, A>> {
+        let reply = Reply {
+            bus: self.bus.clone(),
+            to: message.reply,
+            answer: PhantomData,
+        };
+        let node = subjects::node_of(&message.subject).unwrap_or_else(|| NodeName::new(""));
+        let error = match (self.reader.read)(node.clone(), &message.payload) {
+            Ok(content) => {
+                let headers = message.headers.as_ref();
+                let traceparent = headers.and_then(|headers| headers.get(TRACE_PARENT));
+                return Some(Delivery {
+                    message: content,
+                    node,
+                    traceparent: traceparent.map(ToString::to_string),
+                    reply,
+                });
+            }
+            Err(error) => error,
+        };
+        warn_of(&message.subject, &error);
+        if let Some(answer) = (self.reader.refuse)(&error)
+            && let Err(error) = reply.send(answer).await
+        {
+            warn!(%error, "Refusal was not sent");
+        }
+        None
+    }
+}
+
+/// With the cause, which Display leaves out.
+fn warn_of(subject: &Subject, error: &InvalidMessage) {
+    let error: &dyn std::error::Error = error;
+    warn!(%subject, error, "Message cannot be read");
 }

@@ -1,4 +1,6 @@
 //! Asking and being answered, within a deadline.
+//!
+//! Owns what may come instead of an answer. It repeats nothing: whoever asks decides that.
 
 use std::time::Duration;
 
@@ -35,7 +37,10 @@ pub enum RequestError {
 }
 
 impl Bus {
-    /// Sends one message and waits for its one answer.
+    /// Sends one message now or not at all, and waits for its one answer.
+    ///
+    /// The client would queue while it is away and send at its return, long after the asker gave up: hence the
+    /// check. A connection that dies between check and sending may still do so; fences make that harmless.
     pub(crate) async fn ask<A: Message>(
         &self,
         subject: String,

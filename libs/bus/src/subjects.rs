@@ -27,18 +27,28 @@ pub fn presence(node: &NodeName) -> String {
     format!("podwright.v1.presence.{}", token(node))
 }
 
+/// Where a client's answers come in: of its own, so that permissions can keep others from reading them.
+pub fn inbox(client_name: &str) -> String {
+    format!("_INBOX_{}", client_name.replace('.', "_"))
+}
+
 /// The node that a subject names: the sender's identity, which the server's permissions hold.
 pub fn node_of(subject: &str) -> Option<NodeName> {
     let rest = subject.strip_prefix("podwright.v1.")?;
     let mut tokens = rest.split('.');
     match (tokens.next()?, tokens.next()?) {
-        ("node" | "report" | "presence", token) => Some(NodeName::new(token.replace('_', "."))),
+        ("node" | "report" | "presence", token) => Some(node_from(token)),
         _ => None,
     }
 }
 
 fn token(node: &NodeName) -> String {
     node.as_str().replace('.', "_")
+}
+
+/// The inverse of `token`.
+fn node_from(token: &str) -> NodeName {
+    NodeName::new(token.replace('_', "."))
 }
 
 #[cfg(test)]
@@ -56,6 +66,14 @@ mod tests {
                 prop_assert!(subject.split('.').count() <= 5);
             }
         }
+    }
+
+    #[test]
+    fn an_inbox_is_one_token() {
+        assert_eq!(
+            inbox("node-executor-node-1.example"),
+            "_INBOX_node-executor-node-1_example"
+        );
     }
 
     #[test]

@@ -45,7 +45,7 @@ impl Bus {
             read: |_, bytes| StopOrder::decode(bytes),
             refuse: refuse_order,
         };
-        Deliveries::subscribe(&self.client, subjects::order(node), reader).await
+        Deliveries::subscribe(self, subjects::order(node), reader).await
     }
 
     /// Reports to whoever leads. `Ok`: a leader has taken it; otherwise repeat it.
@@ -77,20 +77,17 @@ impl Bus {
             read: |_, bytes| StopReport::decode(bytes),
             refuse: |_| None,
         };
-        Deliveries::subscribe(&self.client, ALL_REPORTS.to_owned(), reader).await
+        Deliveries::subscribe(self, ALL_REPORTS.to_owned(), reader).await
     }
 
     /// Gives a sign of life; it may be lost.
     ///
     /// # Errors
-    /// The connection is closed for good.
+    /// The bus is away, and nothing was sent.
     pub async fn publish_presence(&self, presence: &Presence) -> Result<(), PublishError> {
         let subject = subjects::presence(&presence.node);
-        let published = self
-            .client
-            .publish(subject.clone(), encode_presence(presence).into())
-            .await;
-        published.map_err(|source| PublishError { subject, source })
+        self.publish(subject.into(), encode_presence(presence))
+            .await
     }
 
     /// The signs of life of all nodes.
@@ -102,7 +99,7 @@ impl Bus {
             read: decode_presence,
             refuse: |_| None,
         };
-        Deliveries::subscribe(&self.client, ALL_PRESENCES.to_owned(), reader).await
+        Deliveries::subscribe(self, ALL_PRESENCES.to_owned(), reader).await
     }
 
     /// Asks the leader when a node was last seen.
@@ -127,7 +124,7 @@ impl Bus {
             read: |_, bytes| NodeName::decode(bytes),
             refuse: |_| None,
         };
-        Deliveries::subscribe(&self.client, ASK_PRESENCE.to_owned(), reader).await
+        Deliveries::subscribe(self, ASK_PRESENCE.to_owned(), reader).await
     }
 }
 
