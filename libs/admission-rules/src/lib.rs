@@ -1,1 +1,59 @@
-//! (being written)
+//! What a ContainerRecreateRequest may say, and what is written into it.
+//!
+//! Owns every check and every injection of the CRR webhook: [`review`] answers one question and remembers
+//! nothing. It reads neither cluster nor clock; [`needed_pod`] says what has to be read first.
+
+#![warn(clippy::wildcard_enum_match_arm)]
+
+mod create;
+mod inject;
+mod read;
+mod update;
+mod verdict;
+
+use k8s_openapi::api::core::v1::Pod;
+use model::presence::LastSeen;
+use serde_json::Value;
+
+pub use verdict::{Code, Fault, Verdict};
+
+/// One review as the API server asks for it. The objects are as the user sent them: anything.
+#[derive(Clone, Copy, Debug)]
+pub enum Request<'a> {
+    Create { object: &'a Value },
+    Update { object: &'a Value, old: &'a Value },
+}
+
+/// What the cluster says around a creation.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// The pod of that name, if there is one.
+    pub pod: Option<Pod>,
+    /// Whether the pod's node exists; `None` where the pod has none.
+    pub node_exists: Option<bool>,
+    /// What the scheduler knows of the node; `None` while it cannot be asked.
+    pub node_last_seen: Option<LastSeen>,
+    /// Other CRRs of the pod that have not ended.
+    pub other_active: Vec<String>,
+    /// W3C `traceparent` of the creation.
+    pub trace_parent: Option<String>,
+}
+
+/// The pod that has to be read before the review, if the request names one.
+pub fn needed_pod<'a>(request: &Request<'a>) -> Option<&'a str> {
+    match request {
+        Request::Create { object } => object
+            .pointer("/spec/podName")?
+            .as_str()
+            .filter(|name| !name.is_empty()),
+        Request::Update { .. } => None,
+    }
+}
+
+/// Reviews one request: every fault at once, or the patch that completes it.
+pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
+    match request {
+        Request::Create { object } => create::review_create(object, facts),
+        Request::Update { object, old } => update::review_update(object, old),
+    }
+}
