@@ -1,0 +1,194 @@
+//! Who may connect, and how.
+
+use std::path::Path;
+
+use bus::{Args, Bus, ConnectError, RequestError};
+use integration::{NatsServer, Release, eventually};
+use model::{ids::NodeName, order::OrderAnswer};
+use tokio::{select, task::JoinSet};
+
+use crate::words::{
+    LONG, SHORT, accept_all, acknowledge_all, connected, node, order, order_until_answered, presence,
+    report,
+};
+
+crate::for_each_release! {
+    a_user_is_let_in_by_the_password_in_a_file
+    an_nkey_is_let_in_by_the_seed_in_a_file
+    a_server_is_trusted_by_the_authority_in_a_file
+    a_missing_file_is_told_at_once
+    a_wrong_password_keeps_out
+    a_foreign_authority_is_not_trusted
+    a_node_needs_no_more_than_its_own_subjects
+    a_node_can_neither_read_nor_speak_for_another
+}
+
+async fn a_user_is_let_in_by_the_password_in_a_file(release: Release) {
+    let server = NatsServer::start_with(release, |_| {
+        "authorization: { user: node, password: secret-of-the-node }".to_owned()
+    });
+    let server = server.await.unwrap();
+    let mut args = Args::at(server.url());
+    args.nats_user = Some("node".to_owned());
+    args.nats_password_file = Some(written(&server, "password", "secret-of-the-node\n"));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    connected(&bus).await;
+}
+
+async fn an_nkey_is_let_in_by_the_seed_in_a_file(release: Release) {
+    // The pair of the NATS documentation: of no use anywhere.
+    let server = NatsServer::start_with(release, |_| {
+        "authorization: { users: [ { nkey: UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4 } ] }"
+            .to_owned()
+    });
+    let server = server.await.unwrap();
+    let mut args = Args::at(server.url());
+    let seed = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY\n";
+    args.nats_nkey_file = Some(written(&server, "seed", seed));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    connected(&bus).await;
+}
+
+async fn a_server_is_trusted_by_the_authority_in_a_file(release: Release) {
+    let server = NatsServer::start_with(release, tls_settings).await.unwrap();
+    let mut args = Args::at(server.url().replace("nats://", "tls://"));
+    args.nats_ca = Some(server.folder().join("server.pem"));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    connected(&bus).await;
+}
+
+async fn a_missing_file_is_told_at_once(release: Release) {
+    let server = NatsServer::start(release).await.unwrap();
+    let mut args = Args::at(server.url());
+    args.nats_nkey_file = Some(server.folder().join("nothing"));
+    let error = Bus::connect(&args, "node-executor").await.unwrap_err();
+    assert!(
+        matches!(&error, ConnectError::Credentials { path, .. } if path.ends_with("nothing")),
+        "{error}"
+    );
+}
+
+async fn a_wrong_password_keeps_out(release: Release) {
+    let server = NatsServer::start_with(release, |_| {
+        "authorization: { user: node, password: secret-of-the-node }".to_owned()
+    });
+    let server = server.await.unwrap();
+    let mut args = Args::at(server.url());
+    args.nats_user = Some("node".to_owned());
+    args.nats_password_file = Some(written(&server, "password", "guessed"));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    server.has_logged("authentication error").await;
+    assert!(!bus.is_connected());
+}
+
+async fn a_foreign_authority_is_not_trusted(release: Release) {
+    let server = NatsServer::start_with(release, tls_settings).await.unwrap();
+    let foreign = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let mut args = Args::at(server.url());
+    args.nats_ca = Some(written(&server, "foreign.pem", &foreign.cert.pem()));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    server.has_logged("TLS handshake error").await;
+    assert!(!bus.is_connected());
+}
+
+/// The permissions that docs/protocol.md asks for, of one node and of a scheduler.
+const PERMISSIONS: &str = r#"
+authorization: { users: [
+  { user: node-1, password: node, permissions: {
+      publish: ["podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "_INBOX_crr-scheduler.>"]
+      subscribe: ["podwright.v1.node.node-1_zone_example.order", "_INBOX_node-executor-node-1_zone_example.>"] } }
+  { user: scheduler, password: scheduler, permissions: {
+      publish: ["podwright.v1.node.*.order", "_INBOX_node-executor-*.>", "_INBOX_admission.>"]
+      subscribe: ["podwright.v1.report.*", "podwright.v1.presence.*", "podwright.v1.ask.presence", "_INBOX_crr-scheduler.>"] } }
+] }
+"#;
+
+async fn connect_as(server: &NatsServer, user: &str, password: &str, client: &str) -> Bus {
+    let mut args = Args::at(server.url());
+    args.nats_user = Some(user.to_owned());
+    args.nats_password_file = Some(written(server, user, password));
+    let bus = Bus::connect(&args, client).await.unwrap();
+    connected(&bus).await;
+    bus
+}
+
+async fn a_node_needs_no_more_than_its_own_subjects(release: Release) {
+    let server = NatsServer::start_with(release, |_| PERMISSIONS.to_owned());
+    let server = server.await.unwrap();
+    let name = format!("node-executor-{}", node());
+    let executor = connect_as(&server, "node-1", "node", &name).await;
+    let scheduler = connect_as(&server, "scheduler", "scheduler", "crr-scheduler").await;
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept_all(executor.serve_orders(&node()).await.unwrap()));
+    let answer = order_until_answered(&scheduler, &order("1")).await;
+    assert_eq!(answer, OrderAnswer::Accepted);
+
+    tasks.spawn(acknowledge_all(scheduler.serve_reports().await.unwrap()));
+    eventually("the report is acknowledged", async || {
+        let sent = executor.send_report(&node(), &report("1"), None, LONG);
+        sent.await.ok()
+    })
+    .await;
+
+    let mut presences = scheduler.watch_presence().await.unwrap();
+    let heard = eventually("the presence is heard", async || {
+        executor.publish_presence(&presence()).await.unwrap();
+        let heard = tokio::time::timeout(SHORT, presences.next()).await;
+        heard.ok().flatten()
+    })
+    .await;
+    assert_eq!(heard.node, node());
+}
+
+async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {
+    let server = NatsServer::start_with(release, |_| PERMISSIONS.to_owned());
+    let server = server.await.unwrap();
+    let executor = connect_as(&server, "node-1", "node", "node-executor-node-1.zone.example").await;
+    let scheduler = connect_as(&server, "scheduler", "scheduler", "crr-scheduler").await;
+    let mut reports = scheduler.serve_reports().await.unwrap();
+    let mut presences = scheduler.watch_presence().await.unwrap();
+    let other = NodeName::new("node-2.zone.example");
+
+    let mut tasks = JoinSet::new();
+    tasks.spawn(accept_all(executor.serve_orders(&other).await.unwrap()));
+    server
+        .has_logged("Subscription Violation")
+        .await;
+    let order_sent = scheduler.send_order(&other, &order("1"), None, LONG).await;
+    assert!(
+        matches!(order_sent, Err(RequestError::NoResponders { .. })),
+        "{order_sent:?}"
+    );
+
+    let forged = executor.send_report(&other, &report("1"), None, SHORT).await;
+    assert!(matches!(forged, Err(RequestError::Timeout { .. })), "{forged:?}");
+    let mut forged = presence();
+    forged.node = other.clone();
+    executor.publish_presence(&forged).await.unwrap();
+    executor.publish_presence(&presence()).await.unwrap();
+    // Of one connection, so in order: what comes first is the node's own.
+    assert_eq!(presences.next().await.unwrap().node, node());
+    let first_report = select! {
+        report = reports.next() => report.unwrap(),
+        never = async { loop { drop(executor.send_report(&node(), &report("2"), None, SHORT).await); } } => never,
+    };
+    assert_eq!(first_report.node, node());
+    let stolen = executor.send_order(&other, &order("1"), None, SHORT).await;
+    assert!(matches!(stolen, Err(RequestError::Timeout { .. })), "{stolen:?}");
+}
+
+/// Makes a certificate that is its own authority.
+fn tls_settings(folder: &Path) -> String {
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (folder.join("server.pem"), folder.join("server.key"));
+    std::fs::write(&certificate, made.cert.pem()).unwrap();
+    std::fs::write(&key, made.signing_key.serialize_pem()).unwrap();
+    format!("tls: {{ cert_file: {certificate:?}, key_file: {key:?} }}")
+}
+
+fn written(server: &NatsServer, name: &str, content: &str) -> std::path::PathBuf {
+    let path = server.folder().join(name);
+    std::fs::write(&path, content).unwrap();
+    path
+}
