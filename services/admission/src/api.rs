@@ -1,0 +1,178 @@
+//! The webhook's port: AdmissionReview in, AdmissionReview out.
+//!
+//! Owns the envelope. A review that cannot be understood is answered 400; one whose facts cannot be read, 500.
+
+use std::sync::Arc;
+
+use admission_rules::{Request, Verdict, needed_pod, review};
+use axum::{
+    Router,
+    body::Bytes,
+    extract::{DefaultBodyLimit, State},
+    http::{HeaderMap, StatusCode},
+    routing::post,
+};
+use base64::{Engine, prelude::BASE64_STANDARD};
+use serde_json::{Value, json};
+use service_kit::{ErrorChain, trace};
+use tokio::time::Instant;
+use tracing::{Instrument, info, info_span, warn};
+
+use crate::{cluster::Cluster, metrics::Metrics};
+
+/// An object is at most 1.5 MiB in etcd, and an update's review holds two.
+const BODY_LIMIT: usize = 4 << 20;
+
+/// The paths that OpenKruise's webhook is called by, released and coming.
+const PATHS: [&str; 2] = [
+    "/mutate-apps-kruise-io-v1alpha1-containerrecreaterequest",
+    "/mutate-apps-kruise-io-containerrecreaterequest",
+];
+
+struct Shared {
+    cluster: Cluster,
+    metrics: Metrics,
+}
+
+pub(crate) fn router(cluster: Cluster, metrics: Metrics) -> Router {
+    let routes = PATHS.iter().fold(Router::new(), |router, path| {
+        router.route(path, post(answer_review))
+    });
+    routes
+        .layer(DefaultBodyLimit::max(BODY_LIMIT))
+        .with_state(Arc::new(Shared { cluster, metrics }))
+}
+
+async fn answer_review(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> (StatusCode, axum::Json<Value>) {
+    let started_at = Instant::now();
+    let review: Value = match serde_json::from_slice(&body) {
+        Ok(review) => review,
+        Err(error) => return not_understood(&shared, &format!("the body is not JSON: {error}")),
+    };
+    let request = &review["request"];
+    let Some(uid) = request["uid"].as_str().filter(|uid| !uid.is_empty()) else {
+        return not_understood(
+            &shared,
+            "request.uid is missing: this is no AdmissionReview",
+        );
+    };
+    let span = info_span!(
+        "review",
+        ns = request["namespace"].as_str(),
+        crr = request["name"].as_str(),
+        operation = request["operation"].as_str(),
+    );
+    if let Some(traceparent) = headers
+        .get("traceparent")
+        .and_then(|value| value.to_str().ok())
+    {
+        trace::set_parent(&span, traceparent);
+    }
+    let mut response = decide(&shared, request).instrument(span).await;
+    response["uid"] = json!(uid);
+    shared
+        .metrics
+        .duration
+        .observe(started_at.elapsed().as_secs_f64());
+    let answer = json!({
+        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
+    });
+    (StatusCode::OK, axum::Json(answer))
+}
+
+fn not_understood(shared: &Shared, problem: &str) -> (StatusCode, axum::Json<Value>) {
+    shared.metrics.count("failed");
+    warn!(problem, "Review cannot be understood");
+    (
+        StatusCode::BAD_REQUEST,
+        axum::Json(json!({ "error": problem })),
+    )
+}
+
+/// The response to one review, without its uid.
+async fn decide(shared: &Shared, request: &Value) -> Value {
+    let object = &request["object"];
+    let question = match request["operation"].as_str() {
+        Some("CREATE") => Request::Create { object },
+        Some("UPDATE") => Request::Update {
+            object,
+            old: &request["oldObject"],
+        },
+        // Deletions and connections are not registered for; nothing is to be said of them.
+        Some(_) | None => return json!({ "allowed": true }),
+    };
+    let namespace = request["namespace"].as_str().unwrap_or_default();
+    let facts = match needed_pod(&question) {
+        None => admission_rules::Facts::default(),
+        Some(pod) => {
+            let trace_parent = trace::current_traceparent();
+            match shared
+                .cluster
+                .fetch_facts(namespace, pod, trace_parent)
+                .await
+            {
+                Ok(facts) => facts,
+                Err(error) => {
+                    shared.metrics.count("failed");
+                    warn!(ns = namespace, error = %ErrorChain(&error), "Review failed");
+                    return refusal(500, &ErrorChain(&error).to_string());
+                }
+            }
+        }
+    };
+    let verdict = review(&question, &facts);
+    let result = if verdict.is_allowed() {
+        "allowed"
+    } else {
+        "refused"
+    };
+    shared.metrics.count(result);
+    info!(
+        ns = namespace,
+        crr = request["name"].as_str(),
+        result,
+        "Reviewed"
+    );
+    response_of(&verdict)
+}
+
+fn response_of(verdict: &Verdict) -> Value {
+    if !verdict.is_allowed() {
+        return refusal(verdict.code(), &verdict.message());
+    }
+    let mut response = json!({ "allowed": true });
+    if !verdict.warnings.is_empty() {
+        response["warnings"] = json!(verdict.warnings);
+    }
+    if !verdict.patch.0.is_empty() {
+        response["patchType"] = json!("JSONPatch");
+        response["patch"] = json!(BASE64_STANDARD.encode(json!(verdict.patch).to_string()));
+    }
+    response
+}
+
+fn refusal(code: u16, message: &str) -> Value {
+    json!({ "allowed": false, "status": { "code": code, "message": message } })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_has_the_code_and_every_fault() {
+        let object = json!({"spec": {"podName": "", "containers": []}});
+        let verdict = review(&Request::Create { object: &object }, &Default::default());
+        let response = response_of(&verdict);
+        assert_eq!(
+            (&response["allowed"], &response["status"]["code"]),
+            (&json!(false), &json!(400))
+        );
+        let message = response["status"]["message"].as_str().unwrap();
+        assert_eq!(message.lines().count(), 2, "{message}");
+    }
+}

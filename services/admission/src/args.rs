@@ -1,0 +1,56 @@
+//! The flags of admission.
+
+use std::net::SocketAddr;
+
+use clap::Parser;
+use service_kit::{HasKitArgs, KitArgs};
+
+/// Reviews ContainerRecreateRequests: refuses what cannot be meant and completes the rest.
+#[derive(Parser, Clone, Debug)]
+#[command(version)]
+pub struct Args {
+    #[command(flatten)]
+    pub kit: KitArgs,
+
+    #[command(flatten)]
+    pub bus: bus::Args,
+
+    /// Where the webhook is served over HTTPS.
+    #[arg(
+        long,
+        env = "PODWRIGHT_LISTEN",
+        default_value = "0.0.0.0:8443",
+        value_name = "ADDRESS"
+    )]
+    pub listen: SocketAddr,
+
+    /// The namespace of the Service and of the certificates' Secret.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "podwright-system")]
+    pub namespace: String,
+
+    /// The Service by which the API server calls us: the certificate is made out to it.
+    #[arg(long, env = "PODWRIGHT_SERVICE", default_value = "admission")]
+    pub service: String,
+
+    /// The Secret that the replicas share their certificates in.
+    #[arg(
+        long,
+        env = "PODWRIGHT_SECRET",
+        default_value = "podwright-webhook-certs"
+    )]
+    pub secret: String,
+
+    /// The MutatingWebhookConfiguration that our CA is written into.
+    #[arg(
+        long,
+        env = "PODWRIGHT_WEBHOOK_CONFIGURATION",
+        default_value = "podwright"
+    )]
+    pub webhook_configuration: String,
+}
+
+impl HasKitArgs for Args {
+    fn kit(&self) -> &KitArgs {
+        &self.kit
+    }
+}
