@@ -42,6 +42,8 @@ pub enum ConnectError {
 impl Bus {
     /// Begins to connect and returns at once: a server that is away is waited for in the background.
     ///
+    /// The client's name is the service's, on nodes `<service>/<node>`: see [`subjects::inbox`].
+    ///
     /// # Errors
     /// Credentials that cannot be read, or an unusable address or certificate file.
     pub async fn connect(args: &Args, client_name: &str) -> Result<Self, ConnectError> {

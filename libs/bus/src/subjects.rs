@@ -28,8 +28,11 @@ pub fn presence(node: &NodeName) -> String {
 }
 
 /// Where a client's answers come in: of its own, so that permissions can keep others from reading them.
+///
+/// A client of which there is one on each node is called `<service>/<node>`; the node is then a token of its own,
+/// so that one permission covers the inboxes of all nodes.
 pub fn inbox(client_name: &str) -> String {
-    format!("_INBOX_{}", client_name.replace('.', "_"))
+    format!("_INBOX_{}", client_name.replace('.', "_").replace('/', "."))
 }
 
 /// The node that a subject names: the sender's identity, which the server's permissions hold.
@@ -69,10 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn an_inbox_is_one_token() {
+    fn an_inbox_has_one_token_for_the_service_and_one_for_the_node() {
+        assert_eq!(inbox("crr-scheduler"), "_INBOX_crr-scheduler");
         assert_eq!(
-            inbox("node-executor-node-1.example"),
-            "_INBOX_node-executor-node-1_example"
+            inbox("node-executor/node-1.example"),
+            "_INBOX_node-executor.node-1_example"
         );
     }
 

@@ -28,7 +28,7 @@ async fn an_order_reaches_its_node_and_the_answer_comes_back(release: Release) {
     let server = NatsServer::start(release).await.unwrap();
     let (scheduler, executor) = (
         connect(&server, "crr-scheduler").await,
-        connect(&server, "node-executor-node-1.zone.example").await,
+        connect(&server, "node-executor/node-1.zone.example").await,
     );
     let mut orders = executor.serve_orders(&node()).await.unwrap();
     let sent = order("1");

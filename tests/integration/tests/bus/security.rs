@@ -8,8 +8,8 @@ use model::{ids::NodeName, order::OrderAnswer};
 use tokio::{select, task::JoinSet};
 
 use crate::words::{
-    LONG, SHORT, accept_all, acknowledge_all, connected, node, order, order_until_answered, presence,
-    report,
+    LONG, SHORT, accept_all, acknowledge_all, connected, node, order, order_until_answered,
+    presence, report,
 };
 
 crate::for_each_release! {
@@ -96,9 +96,9 @@ const PERMISSIONS: &str = r#"
 authorization: { users: [
   { user: node-1, password: node, permissions: {
       publish: ["podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "_INBOX_crr-scheduler.>"]
-      subscribe: ["podwright.v1.node.node-1_zone_example.order", "_INBOX_node-executor-node-1_zone_example.>"] } }
+      subscribe: ["podwright.v1.node.node-1_zone_example.order", "_INBOX_node-executor.node-1_zone_example.>"] } }
   { user: scheduler, password: scheduler, permissions: {
-      publish: ["podwright.v1.node.*.order", "_INBOX_node-executor-*.>", "_INBOX_admission.>"]
+      publish: ["podwright.v1.node.*.order", "_INBOX_node-executor.>", "_INBOX_admission.>"]
       subscribe: ["podwright.v1.report.*", "podwright.v1.presence.*", "podwright.v1.ask.presence", "_INBOX_crr-scheduler.>"] } }
 ] }
 "#;
@@ -115,7 +115,7 @@ async fn connect_as(server: &NatsServer, user: &str, password: &str, client: &st
 async fn a_node_needs_no_more_than_its_own_subjects(release: Release) {
     let server = NatsServer::start_with(release, |_| PERMISSIONS.to_owned());
     let server = server.await.unwrap();
-    let name = format!("node-executor-{}", node());
+    let name = format!("node-executor/{}", node());
     let executor = connect_as(&server, "node-1", "node", &name).await;
     let scheduler = connect_as(&server, "scheduler", "scheduler", "crr-scheduler").await;
 
@@ -126,8 +126,10 @@ async fn a_node_needs_no_more_than_its_own_subjects(release: Release) {
 
     tasks.spawn(acknowledge_all(scheduler.serve_reports().await.unwrap()));
     eventually("the report is acknowledged", async || {
-        let sent = executor.send_report(&node(), &report("1"), None, LONG);
-        sent.await.ok()
+        executor
+            .send_report(&node(), &report("1"), None, LONG)
+            .await
+            .ok()
     })
     .await;
 
@@ -144,7 +146,13 @@ async fn a_node_needs_no_more_than_its_own_subjects(release: Release) {
 async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {
     let server = NatsServer::start_with(release, |_| PERMISSIONS.to_owned());
     let server = server.await.unwrap();
-    let executor = connect_as(&server, "node-1", "node", "node-executor-node-1.zone.example").await;
+    let executor = connect_as(
+        &server,
+        "node-1",
+        "node",
+        "node-executor/node-1.zone.example",
+    )
+    .await;
     let scheduler = connect_as(&server, "scheduler", "scheduler", "crr-scheduler").await;
     let mut reports = scheduler.serve_reports().await.unwrap();
     let mut presences = scheduler.watch_presence().await.unwrap();
@@ -152,17 +160,20 @@ async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {
 
     let mut tasks = JoinSet::new();
     tasks.spawn(accept_all(executor.serve_orders(&other).await.unwrap()));
-    server
-        .has_logged("Subscription Violation")
-        .await;
+    server.has_logged("Subscription Violation").await;
     let order_sent = scheduler.send_order(&other, &order("1"), None, LONG).await;
     assert!(
         matches!(order_sent, Err(RequestError::NoResponders { .. })),
         "{order_sent:?}"
     );
 
-    let forged = executor.send_report(&other, &report("1"), None, SHORT).await;
-    assert!(matches!(forged, Err(RequestError::Timeout { .. })), "{forged:?}");
+    let forged = executor
+        .send_report(&other, &report("1"), None, SHORT)
+        .await;
+    assert!(
+        matches!(forged, Err(RequestError::Timeout { .. })),
+        "{forged:?}"
+    );
     let mut forged = presence();
     forged.node = other.clone();
     executor.publish_presence(&forged).await.unwrap();
@@ -175,7 +186,10 @@ async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {
     };
     assert_eq!(first_report.node, node());
     let stolen = executor.send_order(&other, &order("1"), None, SHORT).await;
-    assert!(matches!(stolen, Err(RequestError::Timeout { .. })), "{stolen:?}");
+    assert!(
+        matches!(stolen, Err(RequestError::Timeout { .. })),
+        "{stolen:?}"
+    );
 }
 
 /// Makes a certificate that is its own authority.
