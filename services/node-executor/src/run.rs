@@ -34,7 +34,7 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     let store = Store::open(&args.data_dir)
         .await
         .context("failed to open the journal")?;
-    let bus = Bus::connect(&args.bus, "node-executor")
+    let bus = Bus::connect(&args.bus, &format!("node-executor/{name}"))
         .await
         .context("failed to set the bus up")?;
     let cri = Cri::new(Places::new(args.cri_socket.as_deref()));
