@@ -42,6 +42,12 @@ pub enum Command {
         #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true)]
         command: Vec<OsString>,
     },
+    /// Build our services and roll them out from the manifests
+    Deploy {
+        /// The checkout to build
+        #[arg(long, default_value = ".")]
+        root: PathBuf,
+    },
     /// Build programs and images without starting anything
     Build,
     /// Print where a program of the cluster is, built if missing

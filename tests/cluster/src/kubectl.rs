@@ -13,7 +13,7 @@ use crate::{
     programs::Programs,
 };
 
-fn command(folders: &Folders, programs: &Programs) -> Result<Command> {
+pub(crate) fn command(folders: &Folders, programs: &Programs) -> Result<Command> {
     let mut command = bare("nsenter");
     command
         .arg(network::entrance(CONTROL_PLANE))

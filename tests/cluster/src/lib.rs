@@ -29,6 +29,7 @@ mod command;
 mod control_plane;
 mod coredns;
 mod daemon;
+mod deploy;
 mod events;
 mod fault;
 mod folders;

@@ -15,6 +15,7 @@ use crate::{
     cluster::{Cluster, Options, build},
     command::FOREIGN_VARIABLES,
     daemon::{Place, entrance},
+    deploy,
     folders::Folders,
     images::{Image, from_binary},
     logs,
@@ -39,6 +40,9 @@ pub async fn run(args: Args) -> Result<ExitCode> {
             let cluster = Cluster::attach(folders)?;
             let node = cluster.number(&name)?;
             return become_program(&cluster, Place::Node(node), command);
+        }
+        Command::Deploy { root } => {
+            deploy::deploy(&folders, &Cluster::attach(folders.clone())?, &root).await?;
         }
         Command::Fault(fault) => break_on_purpose(&Cluster::attach(folders)?, fault).await?,
         Command::Load { archives } => load(&Cluster::attach(folders)?, archives).await?,
