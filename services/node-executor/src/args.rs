@@ -60,3 +60,31 @@ impl HasKitArgs for Args {
         &self.kit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_flags_do_not_contradict_each_other() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn needs_no_more_than_the_nodes_name() {
+        let args = Args::try_parse_from(["node-executor", "--node-name", "node-a"]).unwrap();
+        assert_eq!(args.node_name, "node-a");
+        assert!(
+            Args::try_parse_from([
+                "node-executor",
+                "--node-name",
+                "a",
+                "--max-concurrent-stops",
+                "0"
+            ])
+            .is_err()
+        );
+    }
+}

@@ -163,6 +163,9 @@ impl<O: Outside> Driver<O> {
         self.report.happened(&event);
         let effects = self.machine.on_event(event, clock::now());
         for effect in effects {
+            if let (Effect::Answer { answer, .. }, Some(order)) = (&effect, &order) {
+                self.report.answered(order, answer);
+            }
             self.perform(effect).await?;
         }
         if let Some(order) = order {
@@ -238,7 +241,6 @@ impl<O: Outside> Driver<O> {
     }
 
     fn answer(&mut self, token: ReplyToken, answer: OrderAnswer) {
-        self.report.answered(&answer);
         if let Some(reply) = self.replies.remove(&token) {
             let outside = self.outside.clone();
             self.work.spawn(async move {

@@ -4,6 +4,8 @@
 //! Each write is one durable commit, done where it blocks nobody.
 
 use std::{
+    fs::Permissions,
+    os::unix::fs::{DirBuilderExt, PermissionsExt},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -23,7 +25,7 @@ const ORDERS: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("orders");
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum StoreError {
-    #[error("failed to create the data directory {path}")]
+    #[error("failed to make {path} ours alone")]
     Directory {
         path: PathBuf,
         #[source]
@@ -123,7 +125,7 @@ fn step<E: Into<redb::Error>>(step: &'static str) -> impl FnOnce(E) -> StoreErro
 }
 
 fn open(directory: &Path) -> Result<Store, StoreError> {
-    std::fs::create_dir_all(directory).map_err(|source| StoreError::Directory {
+    create_directory(directory).map_err(|source| StoreError::Directory {
         path: directory.to_owned(),
         source,
     })?;
@@ -131,6 +133,13 @@ fn open(directory: &Path) -> Result<Store, StoreError> {
     let database = Database::create(&path).map_err(|error| StoreError::Open {
         path: path.clone(),
         source: Box::new(error.into()),
+    })?;
+    // The directory may have been there before, readable for all.
+    std::fs::set_permissions(&path, Permissions::from_mode(0o600)).map_err(|source| {
+        StoreError::Directory {
+            path: path.clone(),
+            source,
+        }
     })?;
     let transaction = database.begin_write().map_err(step("begin a write"))?;
     {
@@ -154,6 +163,14 @@ fn open(directory: &Path) -> Result<Store, StoreError> {
     Ok(Store {
         database: Arc::new(database),
     })
+}
+
+/// Hooks may carry credentials in their headers, so that only we may read what is in there.
+fn create_directory(directory: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(directory)
 }
 
 fn load(database: &Database) -> Result<Vec<Record>, StoreError> {

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use model::{
-    ids::NodeName,
+    ids::{NodeName, OrderId},
     order::{OrderAnswer, StopOutcome},
     presence::Runtime,
 };
@@ -74,10 +74,10 @@ impl Report {
         }
     }
 
-    pub(super) fn answered(&self, answer: &OrderAnswer) {
+    pub(super) fn answered(&self, order: &OrderId, answer: &OrderAnswer) {
         self.metrics.count_answer(answer);
         if let OrderAnswer::Refused(reason) = answer {
-            info!(%reason, "Order is refused");
+            info!(%order, %reason, "Order is refused");
         }
     }
 

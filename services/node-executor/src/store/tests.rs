@@ -50,6 +50,15 @@ async fn keeps_records_over_a_reopening() {
 }
 
 #[tokio::test]
+async fn nobody_else_may_read_the_journal() {
+    let directory = tempfile::tempdir().unwrap();
+    let below = directory.path().join("data");
+    drop(Store::open(&below).await.unwrap());
+    let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&below), mode(&below.join(FILE))), (0o700, 0o600));
+}
+
+#[tokio::test]
 async fn a_file_copied_from_under_a_running_process_has_every_commit() {
     // What a crash leaves behind: the file as it is on disk, never closed.
     let directory = tempfile::tempdir().unwrap();
