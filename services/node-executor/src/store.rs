@@ -18,6 +18,9 @@ use tokio::task::spawn_blocking;
 /// Grows with each change that an older reader could not read.
 const SCHEMA_VERSION: u64 = 1;
 
+/// Some thousand records; redb would take up to a gigabyte.
+const CACHE: usize = 8 << 20;
+
 const FILE: &str = "node-executor.redb";
 const META: TableDefinition<'_, &str, u64> = TableDefinition::new("meta");
 const SCHEMA_KEY: &str = "schema_version";
@@ -130,7 +133,9 @@ fn open(directory: &Path) -> Result<Store, StoreError> {
         source,
     })?;
     let path = directory.join(FILE);
-    let database = Database::create(&path).map_err(|error| StoreError::Open {
+    let mut builder = Database::builder();
+    builder.set_cache_size(CACHE);
+    let database = builder.create(&path).map_err(|error| StoreError::Open {
         path: path.clone(),
         source: Box::new(error.into()),
     })?;
