@@ -16,8 +16,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The first pause; it doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
-/// A dead connection is noticed within two of these.
-const PING_EVERY: Duration = Duration::from_secs(10);
+/// A connection that died without a word is noticed within three of these: well before a silent node is given up.
+const PING_EVERY: Duration = Duration::from_secs(5);
 
 /// A connection to the bus; clones share it.
 #[derive(Clone, Debug)]

@@ -89,31 +89,54 @@ impl Message for LastSeen {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
-    #[test]
-    fn presence_takes_its_node_from_the_subject() {
-        let presence = Presence {
-            node: "node-1.example".into(),
-            boot_id: "boot".into(),
-            version: "0.1.0".to_owned(),
-            runtime: Some(Runtime {
-                name: "containerd".to_owned(),
-                version: "2.4".to_owned(),
-            }),
-            orders_held: 3,
-        };
-        let decoded = decode_presence("node-1.example".into(), &encode_presence(&presence));
-        assert_eq!(decoded.unwrap(), presence);
+    proptest! {
+        #[test]
+        fn presence_comes_back_as_it_went_with_the_node_of_its_subject(
+            boot_id in ".+", version in ".*", orders_held in any::<u32>(),
+            runtime in proptest::option::of((".+", ".*")),
+        ) {
+            let presence = Presence {
+                node: "node-1.example".into(),
+                boot_id: BootId::new(boot_id),
+                version,
+                runtime: runtime.map(|(name, version)| Runtime { name, version }),
+                orders_held,
+            };
+            let decoded = decode_presence("node-1.example".into(), &encode_presence(&presence));
+            prop_assert_eq!(decoded.unwrap(), presence);
+        }
+
+        #[test]
+        fn bytes_from_anywhere_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
+            let _presence = decode_presence("a".into(), &bytes);
+            let _question = NodeName::decode(&bytes);
+            let _answer = LastSeen::decode(&bytes);
+            let _acknowledgement = <() as Message>::decode(&bytes);
+        }
     }
 
     #[test]
     fn last_seen_comes_back_as_it_went() {
         for answer in [
+            LastSeen::Ago(Duration::ZERO),
             LastSeen::Ago(Duration::from_millis(5)),
             LastSeen::NotFor(Duration::from_secs(60)),
         ] {
             assert_eq!(LastSeen::decode(&answer.encode()).unwrap(), answer);
         }
+    }
+
+    #[test]
+    fn a_question_about_no_node_is_none() {
+        let error = NodeName::decode(&[]).unwrap_err();
+        assert!(matches!(error, InvalidMessage::Missing { field: "node" }));
+        assert_eq!(
+            NodeName::decode(&NodeName::new("a.b").encode()).unwrap(),
+            NodeName::new("a.b")
+        );
     }
 }

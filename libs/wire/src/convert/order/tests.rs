@@ -111,6 +111,37 @@ proptest! {
         let _answer = OrderAnswer::decode(&bytes);
         let _report = StopReport::decode(&bytes);
     }
+
+    #[test]
+    fn damaged_orders_never_panic(
+        instance in any_instance(), pre_stop in proptest::option::of(any_hook()),
+        place in any::<proptest::sample::Index>(), damage in any::<u8>(), keep in any::<proptest::sample::Index>(),
+    ) {
+        let grace = Duration::from_secs(30);
+        let order = StopOrder { id: "1".into(), attempt: 1, instance, grace, pre_stop, reason: "r".to_owned() };
+        let mut bytes = order.encode();
+        let place = place.index(bytes.len());
+        bytes[place] ^= damage;
+        let _damaged = StopOrder::decode(&bytes);
+        let _cut_off = StopOrder::decode(&bytes[..keep.index(bytes.len())]);
+    }
+}
+
+#[test]
+fn whatever_is_unknown_is_named() {
+    let hook = hook_from(proto::PreStop { hook: None }).unwrap_err();
+    let refusal = refusal_from(proto::Refused { reason: None }).unwrap_err();
+    let outcome = outcome_from(proto::StopOutcome { outcome: None }).unwrap_err();
+    let port = port_from("pre_stop.tcp_socket.port", 65_536).unwrap_err();
+    assert_eq!(
+        [hook, refusal, outcome, port].map(|error| error.to_string()),
+        [
+            "field pre_stop.hook is missing or of a kind that is not known here",
+            "field refused.reason is missing or of a kind that is not known here",
+            "field outcome is missing or of a kind that is not known here",
+            "field pre_stop.tcp_socket.port is out of range: 65536",
+        ]
+    );
 }
 
 #[test]
@@ -124,6 +155,21 @@ fn an_unknown_verb_is_named() {
         error.to_string(),
         "field verb is missing or of a kind that is not known here"
     );
+}
+
+/// A verb of a later version: field 11 of `Order`.
+#[test]
+fn a_newer_verb_is_an_unknown_one() {
+    let order = proto::Order {
+        id: "1".to_owned(),
+        ..proto::Order::default()
+    };
+    let mut bytes = order.encode_to_vec();
+    bytes.extend([0x5a, 0x02, 0x0a, 0x00]);
+    assert!(matches!(
+        StopOrder::decode(&bytes),
+        Err(InvalidMessage::Missing { field: "verb" })
+    ));
 }
 
 #[test]
