@@ -1,1 +1,24 @@
-//! (being written)
+//! What the end-to-end tests, the demo and the benchmark share: a namespace of one's own on a cluster where
+//! Podwright is deployed, pods and requests in it, and what can be asked of the services.
+//!
+//! The tests are in `tests/`, the demo in `demo`. Nothing here starts a cluster but the demo.
+
+mod installation;
+mod kubectl;
+mod pod;
+mod request;
+mod space;
+mod test_cluster;
+mod trace;
+mod wait;
+
+pub use self::{
+    installation::{Installation, NAMESPACE, SERVICES},
+    kubectl::kubectl,
+    pod::{Instance, PodPlan, SHARED},
+    request::{Refused, is_completed, phase_of, spec, state_of},
+    space::{Space, connect, in_space},
+    test_cluster::our_cluster,
+    trace::{Span, Trace},
+    wait::{Look, PATIENCE, wait_for},
+};
