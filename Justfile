@@ -1,0 +1,63 @@
+# Every command of the project; `./dev` calls these after installing what is missing.
+
+set shell := ["bash", "-euo", "pipefail", "-c"]
+set positional-arguments
+
+cluster_bin := "cargo run -q -p cluster --"
+export CARGO_TERM_PROGRESS_WHEN := "never"
+
+# List what there is
+default:
+    @just --list
+
+# Show it work: a real cluster, a pod, one container of it recreated, the trace
+demo *arguments:
+    @cargo run -q -p e2e --bin demo -- "$@"
+
+# Every check and every test there is
+test: check test-offline test-integration test-e2e
+
+# Formatting, lints, dependencies, spelling
+check:
+    cargo fmt --all --check
+    cargo clippy -q --workspace --all-targets -- -D warnings
+    cargo deny --log-level error check bans licenses sources
+    typos
+
+# Rules, adapters, simulation, repository rules: no port, no cluster
+test-offline:
+    cargo nextest run
+    cargo test -q --doc
+
+# The bus against real NATS servers, old and new
+test-integration:
+    {{ cluster_bin }} build
+    cargo nextest run -p integration
+
+# Every promise to users, on a real cluster (KUBECONFIG's, or one of our own)
+test-e2e:
+    cargo run -q -p e2e --bin e2e
+
+# Time a thing and print the figures: `crr`
+bench what="crr" *arguments:
+    cargo run -q --release -p bench -- "$@"
+
+# The test cluster by hand: up [--nodes N], down, status, kubectl …, exec …, load …, logs, fault …
+cluster *arguments:
+    @{{ cluster_bin }} "$@"
+
+# Roll our services out on the test cluster, from the manifests
+deploy:
+    @{{ cluster_bin }} deploy
+
+# Write the CRDs anew from their Rust types
+crds:
+    cargo run -q -p k8s-api --bin crdgen > k8s/crds/apps.kruise.io_containerrecreaterequests.yaml
+
+# NATS, Jaeger and our services by docker compose, against KUBECONFIG's cluster
+up:
+    docker-compose -f compose/compose.yaml up --build
+
+# End what `up` started
+down:
+    docker-compose -f compose/compose.yaml down

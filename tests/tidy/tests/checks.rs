@@ -1,0 +1,138 @@
+//! The checks themselves: each finds what it is for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tidy::{
+    files,
+    imports::{self, Edges},
+    tree,
+};
+
+fn edges(rows: &[(&str, &[&str])]) -> Edges {
+    let owned = |names: &[&str]| {
+        names
+            .iter()
+            .map(ToString::to_string)
+            .collect::<BTreeSet<_>>()
+    };
+    rows.iter()
+        .map(|(name, imports)| ((*name).to_owned(), owned(imports)))
+        .collect::<BTreeMap<_, _>>()
+}
+
+#[test]
+fn a_rules_crate_that_gains_tokio_is_found() {
+    let closures = edges(&[("crr-rules", &["model", "tokio"]), ("bus", &["tokio"])]);
+    assert_eq!(
+        imports::check_purity(&closures),
+        ["crr-rules: a pure crate leans on tokio"]
+    );
+}
+
+#[test]
+fn an_edge_beside_the_table_is_found() {
+    let found = edges(&[("wire", &["model", "bus"]), ("stranger", &[])]);
+    assert_eq!(
+        imports::check_edges(&found, &imports::table()),
+        [
+            "stranger: not in the import table",
+            "wire: may not import bus"
+        ]
+    );
+}
+
+#[test]
+fn a_real_workspace_is_read_with_its_indirect_dependencies() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str, text: &str| {
+        let path = root.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    };
+    write(
+        "Cargo.toml",
+        "[workspace]\nresolver = \"3\"\nmembers = [\"libs/*\"]\n",
+    );
+    let manifest = |name: &str, dependencies: &str| {
+        format!(
+            "[package]\nname = \"{name}\"\nedition = \"2024\"\n[dependencies]\n{dependencies}\n"
+        )
+    };
+    write("libs/tokio/Cargo.toml", &manifest("tokio", ""));
+    write("libs/tokio/src/lib.rs", "");
+    write(
+        "libs/middle/Cargo.toml",
+        &manifest("middle", "tokio = { path = \"../tokio\" }"),
+    );
+    write("libs/middle/src/lib.rs", "");
+    write(
+        "libs/x-rules/Cargo.toml",
+        &manifest("x-rules", "middle = { path = \"../middle\" }"),
+    );
+    write("libs/x-rules/src/lib.rs", "");
+    let metadata = cargo_metadata::MetadataCommand::new()
+        .current_dir(root.path())
+        .exec()
+        .unwrap();
+    let faults = imports::check_purity(&imports::closures(&metadata));
+    assert_eq!(faults, ["x-rules: a pure crate leans on tokio"]);
+}
+
+#[test]
+fn files_out_of_shape_are_found() {
+    let long = format!("//! Long.\n{}", "// line\n".repeat(400));
+    let cases = [
+        (
+            "libs/a/src/lib.rs",
+            "fn a() {}",
+            "begins without a `//!` header",
+        ),
+        (
+            "libs/a/src/mod.rs",
+            "//! X.",
+            "is a mod.rs; name it after its module",
+        ),
+        (
+            "libs/x-rules/src/lib.rs",
+            "//! X.\nuse std::fs;",
+            "uses std::fs in a rules crate",
+        ),
+        ("libs/a/src/b.rs", "//! X.\n#[ignore]", "holds #[ignore"),
+    ];
+    for (path, text, problem) in cases {
+        assert_eq!(files::check(path, text), [format!("{path}: {problem}")]);
+    }
+    assert_eq!(files::check("libs/a/src/b.rs", &long).len(), 1);
+    let excused = format!("{long}// tidy: long because of a reason\n");
+    assert!(files::check("libs/a/src/b.rs", &excused).is_empty());
+}
+
+#[test]
+fn orphans_are_found() {
+    let file = |path: &str, text: &str| (path.to_owned(), text.to_owned());
+    let sources = [
+        file("libs/a/src/lib.rs", "mod b;\npub mod c;"),
+        file("libs/a/src/b.rs", "mod tests;"),
+        file("libs/a/src/b/tests.rs", ""),
+        file("libs/a/src/c.rs", ""),
+        file("libs/a/src/lost.rs", ""),
+        file("libs/a/tests/it.rs", ""),
+    ];
+    assert_eq!(
+        tree::check_orphans(&sources),
+        ["libs/a/src/lost.rs: no `mod` line takes it in"]
+    );
+}
+
+#[test]
+fn a_gap_in_the_decisions_and_a_silent_recipe_are_found() {
+    let names = ["0001-a.md".to_owned(), "0003-b.md".to_owned()];
+    assert_eq!(
+        tree::check_decisions(&names),
+        ["docs/adr/0003-b.md: its number should be 0002-"]
+    );
+    assert_eq!(
+        tree::check_recipes("# Says\na:\n\nb x:\n"),
+        ["Justfile: recipe b has no comment"]
+    );
+}

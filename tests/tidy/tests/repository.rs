@@ -1,0 +1,74 @@
+//! The rules, held against this repository.
+
+use std::path::{Path, PathBuf};
+
+use tidy::{files, imports, tree};
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors()
+        .nth(2)
+        .expect("tests/tidy lies two folders deep")
+        .to_path_buf()
+}
+
+fn none(faults: Vec<String>) {
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}
+
+#[test]
+fn crates_import_only_what_the_table_allows() {
+    let metadata = imports::read(&root()).unwrap();
+    none(imports::check_edges(
+        &imports::own_edges(&metadata),
+        &imports::table(),
+    ));
+    none(imports::check_sole_users(&metadata));
+}
+
+#[test]
+fn rules_crates_are_pure() {
+    let metadata = imports::read(&root()).unwrap();
+    let closures = imports::closures(&metadata);
+    assert!(closures["bus"].contains("tokio"), "the closure is computed");
+    none(imports::check_purity(&closures));
+}
+
+#[test]
+fn source_files_are_in_shape() {
+    let sources = tree::sources(&root()).unwrap();
+    assert!(sources.len() > 50, "the sources were found");
+    none(
+        sources
+            .iter()
+            .flat_map(|(path, text)| files::check(path, text))
+            .collect(),
+    );
+}
+
+#[test]
+fn no_source_file_is_an_orphan() {
+    none(tree::check_orphans(&tree::sources(&root()).unwrap()));
+}
+
+#[test]
+fn every_crate_inherits_the_lints() {
+    none(tree::check_lints(&root()).unwrap());
+}
+
+#[test]
+fn decisions_are_numbered() {
+    let entries = std::fs::read_dir(root().join("docs/adr")).unwrap();
+    let names: Vec<_> = entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    assert!(!names.is_empty());
+    none(tree::check_decisions(&names));
+}
+
+#[test]
+fn every_recipe_says_what_it_does() {
+    none(tree::check_recipes(
+        &std::fs::read_to_string(root().join("Justfile")).unwrap(),
+    ));
+}
