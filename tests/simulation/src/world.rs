@@ -1,7 +1,8 @@
 //! The world: one queue of moments, one source of chance, and the rules that must hold whatever happens.
 //!
-//! Owns time, chance, faults and the judgement. What happens at a moment is in `moment.rs`.
+//! Owns time, chance, faults and the judgement. What happens at a moment is in `happen.rs`.
 
+mod happen;
 mod moment;
 
 use std::{

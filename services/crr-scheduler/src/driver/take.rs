@@ -9,7 +9,7 @@ use crr_rules::{PodView, Silence};
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::{ResourceExt, runtime::watcher};
 use model::{
-    ids::{CrrKey, OrderId, PodKey},
+    ids::{CrrKey, NodeName, OrderId, PodKey},
     order::{OrderAnswer, StopReport},
 };
 use service_kit::{ErrorChain, clock};
@@ -121,11 +121,17 @@ impl Driver {
         delivery: Delivery<StopReport, ()>,
     ) -> BTreeSet<CrrKey> {
         let report = &delivery.message;
-        info!(order = %report.order, node = %delivery.node, outcome = ?report.outcome, "Stop reported");
+        let (order, node) = (&report.order, &delivery.node);
+        if !self.may_report(order, node) {
+            // The subject is the sender's identity: a node speaks of its own orders only.
+            warn!(%order, %node, "Report of another node's order dropped");
+            return BTreeSet::new();
+        }
+        info!(%order, %node, outcome = ?report.outcome, "Stop reported");
         self.book.on_report(report);
-        let namespace = &report.instance.namespace;
+        let namespace = report.instance.namespace.clone();
         let pod = PodKey {
-            namespace: namespace.clone(),
+            namespace,
             name: report.instance.pod.clone(),
         };
         let touched = self.crrs_of(&pod);
@@ -134,6 +140,13 @@ impl Driver {
             debug!(error = %ErrorChain(&error), "Report was not acknowledged");
         }
         touched
+    }
+
+    /// Whether an order is that node's, or of no CRR that is known: then nothing hangs on it.
+    fn may_report(&self, order: &OrderId, node: &NodeName) -> bool {
+        let mut crrs = self.tracked.values();
+        let owner = crrs.find(|tracked| tracked.order_ids().any(|id| id == *order));
+        owner.is_none_or(|tracked| tracked.crr.node.as_ref() == Some(node))
     }
 
     pub(super) fn on_written(
