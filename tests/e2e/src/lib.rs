@@ -3,11 +3,14 @@
 //!
 //! The tests are in `tests/`, the demo in `demo`. Nothing here starts a cluster but the demo.
 
+pub mod demo;
 mod installation;
 mod kubectl;
 mod pod;
 mod request;
 mod space;
+mod stage;
+pub mod suite;
 mod test_cluster;
 mod trace;
 mod wait;
@@ -18,6 +21,7 @@ pub use self::{
     pod::{Instance, PodPlan, SHARED},
     request::{Refused, is_completed, phase_of, spec, state_of},
     space::{Space, connect, in_space},
+    stage::{enter_if_asked, run_on_stage},
     test_cluster::our_cluster,
     trace::{Span, Trace},
     wait::{Look, PATIENCE, wait_for},

@@ -214,7 +214,7 @@ impl Instance {
     }
 }
 
-fn statuses(pod: &Pod) -> &[ContainerStatus] {
+pub(crate) fn statuses(pod: &Pod) -> &[ContainerStatus] {
     let statuses = pod
         .status
         .as_ref()
