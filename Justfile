@@ -40,7 +40,7 @@ test-e2e:
 
 # Time a thing and print the figures: `crr`
 bench what="crr" *arguments:
-    cargo run -q --release -p bench -- "$@"
+    cargo run -q -p bench -- {{ what }} "${@:2}"
 
 # The test cluster by hand: up [--nodes N], down, status, kubectl …, exec …, load …, logs, fault …
 cluster *arguments:

@@ -91,6 +91,11 @@ impl Folders {
         self.logs().join(format!("{daemon}.log"))
     }
 
+    /// The figures that benchmarks measured.
+    pub fn bench(&self) -> PathBuf {
+        self.root.join("bench")
+    }
+
     /// Where `logs` collects by default.
     pub fn collected_logs(&self) -> PathBuf {
         self.root.join("collected-logs")

@@ -110,11 +110,10 @@ async fn show(paper: &Paper, space: &Space) -> Result<()> {
     let wanted = ["recreate", "order", "cri StopContainer"];
     let trace = Trace::wait_for(&space.client, &request, &wanted).await?;
     paper.faint(&format!(
-        "{:>10}  {:>10}  {:<14} {}",
+        "  {:>10}  {:>10}  {:<14} {}",
         "after", "took", "service", "what"
     ));
     trace.lines().iter().for_each(|line| paper.line(line));
-    paper.line("");
     Ok(())
 }
 

@@ -135,7 +135,7 @@ impl Trace {
     fn push_lines(&self, span: &Span, start: u64, indent: &str, lines: &mut Vec<String>) {
         let after = Duration::from_micros(span.begins_at.saturating_sub(start));
         lines.push(format!(
-            "{:>8}  {:>8}  {:<14} {indent}{}",
+            "{:>10}  {:>10}  {:<14} {indent}{}",
             milliseconds(after),
             milliseconds(span.duration),
             span.service,
@@ -177,9 +177,9 @@ mod tests {
         assert_eq!(
             trace.lines(),
             [
-                "  0.0 ms    1.5 ms  admission      review",
-                "  0.0 ms    1.5 ms  admission        recreate",
-                "  0.0 ms    1.5 ms  admission          cri StopContainer",
+                "    0.0 ms      1.5 ms  admission      review",
+                "    0.0 ms      1.5 ms  admission        recreate",
+                "    0.0 ms      1.5 ms  admission          cri StopContainer",
             ]
         );
     }
