@@ -55,7 +55,7 @@ async fn measure(space: &Space, count: u32) -> Result<Report> {
     let began_at = clock::now();
     let mut samples = Vec::new();
     for index in 1..=count {
-        let sample = Sample::take(space, index).await?;
+        let sample = Sample::take(space, index, f64::from(index) / f64::from(count)).await?;
         let took = sample.until_completed.as_secs_f64();
         say(format_args!("{index:>3} of {count}  {took:.3} s"));
         ensure!(

@@ -12,7 +12,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use service_kit::clock;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
 /// What was seen of one request.
 pub(crate) struct Sample {
@@ -26,7 +26,9 @@ pub(crate) struct Sample {
 // === impl Sample ===
 
 impl Sample {
-    pub(crate) async fn take(space: &Space, index: u32) -> Result<Self> {
+    /// `phase`: at which part of a second after the pod is ready, as the kubelet looks for stopped containers
+    /// once a second, and a pod becomes ready right after a look.
+    pub(crate) async fn take(space: &Space, index: u32, phase: f64) -> Result<Self> {
         let name = format!("fresh-{index}");
         let plan = PodPlan::new(&name).container("main").container("neighbour");
         space.start(&plan).await?;
@@ -35,6 +37,8 @@ impl Sample {
         // The first word of a watch that has listed nothing: from now on nothing is missed.
         while !matches!(changes.next().await, Some(Ok(watcher::Event::InitDone))) {}
         let mut changes = changes.applied_objects().boxed();
+
+        sleep(Duration::from_secs_f64(phase)).await;
 
         let (created_at, begin) = (clock::now(), Instant::now());
         space.request(&name, spec(&name, &["main"])).await?;

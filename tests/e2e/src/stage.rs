@@ -15,6 +15,9 @@ use tokio::process::Command;
 /// The hidden word with which a program of ours calls itself to step into the cluster's network.
 const ENTER: &str = "enter-the-cluster";
 
+/// This program, even when its file was built anew meanwhile.
+const OURSELVES: &str = "/proc/self/exe";
+
 /// Runs a command where it reaches a cluster with Podwright on it. A test cluster that was not up before is
 /// taken down at the end, however it ends, unless it is to be kept.
 ///
@@ -46,10 +49,9 @@ async fn play(folders: &Folders, was_up: bool, command: &[OsString]) -> Result<E
         Cluster::up(&options).await?;
     }
     cluster::run(cluster::Args::parse_from(["podwright-cluster", "deploy"])).await?;
-    let ourselves = std::env::current_exe().context("failed to find this program")?;
     let words = [OsString::from(ENTER)];
     let words: Vec<_> = words.iter().chain(command).cloned().collect();
-    run(ourselves.as_os_str(), &words).await
+    run(OsStr::new(OURSELVES), &words).await
 }
 
 /// Steps into the cluster and becomes the command, where this program was called to do so.
