@@ -17,12 +17,15 @@ demo *arguments:
 # Every check and every test there is
 test: check test-offline test-integration test-e2e
 
-# Formatting, lints, dependencies, spelling
+# Formatting, lints, spelling
 check:
     cargo fmt --all --check
     cargo clippy -q --workspace --all-targets -- -D warnings
-    cargo deny --log-level error check bans licenses sources
     typos
+
+# Licences, bans and sources of outside crates (needs cargo-deny)
+deny:
+    cargo deny --log-level error check bans licenses sources
 
 # Rules, adapters, simulation, repository rules: no port, no cluster
 test-offline:
