@@ -7,6 +7,7 @@ cluster_bin := "cargo run -q -p cluster --"
 export CARGO_TERM_PROGRESS_WHEN := "never"
 
 # List what there is
+[private]
 default:
     @just --list
 
@@ -56,11 +57,3 @@ deploy:
 # Write the CRDs anew from their Rust types
 crds:
     cargo run -q -p k8s-api --bin crdgen > k8s/crds/apps.kruise.io_containerrecreaterequests.yaml
-
-# NATS, Jaeger and our services by docker compose, against KUBECONFIG's cluster
-up:
-    docker-compose -f compose/compose.yaml up --build
-
-# End what `up` started
-down:
-    docker-compose -f compose/compose.yaml down
