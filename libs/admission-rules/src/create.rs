@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{
     Facts, Verdict,
     inject::{self, Target},
-    read::{Faults, at},
+    read::{Faults, at, is_object_name},
 };
 
 /// A node that was not seen for this long earns a warning.
@@ -67,7 +67,12 @@ fn check_strategy(faults: &mut Faults, spec: &Value) {
 fn check_pod<'a>(faults: &mut Faults, spec: &Value, facts: &'a Facts) -> Option<&'a Pod> {
     let field = "spec.podName";
     let name = match spec.get("podName") {
-        Some(Value::String(name)) if !name.is_empty() => name,
+        Some(Value::String(name)) if is_object_name(name) => name,
+        Some(Value::String(name)) if !name.is_empty() => {
+            let problem = "a pod's name is lower case letters, digits, '-' and '.'";
+            faults.bad(field, format!("is {name:?}; {problem}"));
+            return None;
+        }
         Some(Value::String(_) | Value::Null) | None => {
             faults.bad(
                 field,
@@ -148,7 +153,12 @@ fn check_containers<'a>(
             }
         }
         let field = format!("{path}.name");
-        match at(entry, "name").and_then(Value::as_str) {
+        let name = at(entry, "name");
+        if let Some(other) = name.filter(|name| !name.is_string()) {
+            faults.bad(field, format!("is {other}; it must be a string"));
+            continue;
+        }
+        match name.and_then(Value::as_str) {
             None | Some("") => faults.bad(field, "is empty; it must name a container of the pod"),
             Some(name) if !seen.insert(name) => {
                 faults.bad(field, format!("container {name} is named twice"));

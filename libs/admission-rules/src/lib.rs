@@ -40,12 +40,14 @@ pub struct Facts {
 }
 
 /// The pod that has to be read before the review, if the request names one.
+///
+/// What it returns is safe as a path segment: a name that no pod can bear is not asked for.
 pub fn needed_pod<'a>(request: &Request<'a>) -> Option<&'a str> {
     match request {
         Request::Create { object } => object
             .pointer("/spec/podName")?
             .as_str()
-            .filter(|name| !name.is_empty()),
+            .filter(|name| read::is_object_name(name)),
         Request::Update { .. } => None,
     }
 }

@@ -4,6 +4,9 @@ use serde_json::Value;
 
 use crate::{Code, Fault};
 
+/// The longest name of an object (Kubernetes).
+const LONGEST_NAME: usize = 253;
+
 /// The faults of a request, as they are found.
 #[derive(Debug, Default)]
 pub(crate) struct Faults(pub(crate) Vec<Fault>);
@@ -56,6 +59,20 @@ impl Faults {
             );
         }
     }
+}
+
+/// Whether an object can bear this name: a DNS-1123 subdomain, as Kubernetes has it.
+///
+/// The name becomes a segment of a URL, so `web?resourceVersion=0` and `web/log` must not pass.
+pub(crate) fn is_object_name(name: &str) -> bool {
+    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    name.len() <= LONGEST_NAME
+        && name.split('.').all(|part| {
+            let bytes = part.as_bytes();
+            bytes.first().is_some_and(|byte| is_edge(*byte))
+                && bytes.last().is_some_and(|byte| is_edge(*byte))
+                && bytes.iter().all(|byte| is_edge(*byte) || *byte == b'-')
+        })
 }
 
 /// A value by dotted path; null is no value.

@@ -109,6 +109,29 @@ fn the_pod_must_be_there_and_running() {
 }
 
 #[test]
+fn a_name_that_no_pod_can_bear_is_neither_read_nor_taken() {
+    for name in [
+        "web?resourceVersion=0",
+        "web/log",
+        "../nodes/x",
+        "..",
+        "web%2Flog",
+        "Web",
+        "-web",
+        "web ",
+    ] {
+        let object = object(with(app(), "/podName", json!(name)));
+        let create = Request::Create { object: &object };
+        assert_eq!(needed_pod(&create), None, "{name}");
+        let fault = &review(&create, &facts(pod())).faults[0];
+        assert_eq!(fault.field, "spec.podName", "{name}");
+    }
+    let object = object(with(app(), "/podName", json!("web-0.shop")));
+    let create = Request::Create { object: &object };
+    assert_eq!(needed_pod(&create), Some("web-0.shop"));
+}
+
+#[test]
 fn a_finished_pod_whose_sidecars_were_ended_is_taken() {
     let pod = with(pod(), "/status/phase", json!("Succeeded"));
     let condition = json!([{"type": "SidecarTerminated", "status": "True"}]);
@@ -168,6 +191,7 @@ fn containers_must_be_the_pods_and_named_once() {
             "[0].name: setup is an init container; only containers and native sidecars \
              (init containers with restartPolicy Always) can be recreated",
         ),
+        (json!([{"name": 5}]), "[0].name: is 5; it must be a string"),
         (
             json!([{}]),
             "[0].name: is empty; it must name a container of the pod",
