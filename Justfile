@@ -7,8 +7,7 @@ cluster_bin := "cargo run -q -p cluster --"
 export CARGO_TERM_PROGRESS_WHEN := "never"
 
 # List what there is
-[private]
-default:
+_default:
     @just --list
 
 # Show it work: a real cluster, a pod, one container of it recreated, the trace
