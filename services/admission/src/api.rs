@@ -60,6 +60,9 @@ async fn answer_review(
             "request.uid is missing: this is no AdmissionReview",
         );
     };
+    if !request["operation"].is_string() {
+        return not_understood(&shared, "request.operation is missing");
+    }
     let span = info_span!(
         "review",
         ns = request["namespace"].as_str(),

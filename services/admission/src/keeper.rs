@@ -1,8 +1,9 @@
 //! Keeping the replicas' certificates in one Secret, and our CA in the webhook configuration.
 //!
-//! Rights: in its namespace create secrets, and get, list, watch and patch the one Secret by name; get, list,
-//! watch and patch the one MutatingWebhookConfiguration by name. Two watches; a replica that comes first makes the
-//! certificates, the others read them. A renewed leaf is served without a restart.
+//! Rights: in its namespace create secrets, and get, list, watch and update the one Secret by name; get, list,
+//! watch and patch the one MutatingWebhookConfiguration by name. A replica that comes first makes the certificates,
+//! the others read them. The two watches are only hints: each look reads both objects afresh, so that a replica
+//! whose watch is behind never writes an old CA over a new one. A renewed leaf is served without a restart.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -19,8 +20,11 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::json;
-use service_kit::{ErrorChain, Readiness, clock};
-use tokio::{sync::watch, time::sleep};
+use service_kit::{ErrorChain, Readiness, backoff::Backoff, clock};
+use tokio::{
+    sync::watch,
+    time::{Instant, sleep, sleep_until},
+};
 use tracing::{info, warn};
 
 use crate::{
@@ -34,13 +38,23 @@ const RENEW_AT: &str = "podwright.dev/renew-at";
 /// How often the time of renewal is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
 
-/// The pause after a failed write.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// Bounds of the pause after a failure.
+const RETRY_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
+
+/// Between a new CA in the configuration and the leaf that it signed: API servers have to hear of it first.
+const CA_KNOWN_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 enum KeepError {
     #[error("failed to make certificates")]
     Make(#[from] MakeError),
+    #[error("failed to read the {what} {name}")]
+    Read {
+        what: &'static str,
+        name: String,
+        #[source]
+        source: Box<kube::Error>,
+    },
     #[error("failed to write the secret {name}")]
     WriteSecret {
         name: String,
@@ -90,7 +104,7 @@ impl Keeper {
         }
     }
 
-    /// Runs until `end` is ready. What fails is logged and tried again.
+    /// Runs until `end` is ready. What fails is logged and tried again until it succeeds.
     pub(crate) async fn run(mut self, end: impl Future<Output = ()>) {
         let by_name =
             |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
@@ -100,108 +114,97 @@ impl Keeper {
         let configurations = watcher(self.configurations.clone(), configuration);
         let mut configurations = pin!(configurations.default_backoff());
         let mut end = pin!(end);
-        let mut is_listed = false;
+        let [shortest, longest] = RETRY_AFTER;
+        let mut backoff = Backoff::new(shortest, longest);
+        let mut next_look = Instant::now();
         loop {
+            let is_due = tokio::select! {
+                () = &mut end => return,
+                Some(event) = secrets.next() => is_change("secret", &event),
+                Some(event) = configurations.next() => is_change("webhook configuration", &event),
+                () = sleep_until(next_look) => true,
+            };
+            if !is_due {
+                continue;
+            }
             let result = tokio::select! {
                 () = &mut end => return,
-                Some(event) = secrets.next() => match event {
-                    Ok(watcher::Event::Init) => { is_listed = false; Ok(()) }
-                    Ok(watcher::Event::Apply(secret) | watcher::Event::InitApply(secret)) => {
-                        is_listed = true;
-                        self.on_secret(&secret).await
-                    }
-                    Ok(watcher::Event::InitDone) if is_listed => Ok(()),
-                    Ok(watcher::Event::InitDone | watcher::Event::Delete(_)) => {
-                        self.make_secret(None).await
-                    }
-                    Err(error) => { warn!(%error, "Secret watch failed"); Ok(()) }
-                },
-                Some(event) = configurations.next() => match event {
-                    Ok(
-                        watcher::Event::Apply(configuration)
-                        | watcher::Event::InitApply(configuration),
-                    ) => self.write_ca(&configuration).await,
-                    Ok(_) => Ok(()),
-                    Err(error) => { warn!(%error, "Webhook configuration watch failed"); Ok(()) }
-                },
-                () = sleep(LOOK_EVERY) => self.look_at_renewal().await,
+                result = self.look() => result,
             };
-            if let Err(error) = result {
-                warn!(error = %ErrorChain(&error), "Certificates are not in step, trying again");
-                tokio::select! {
-                    () = &mut end => return,
-                    () = sleep(RETRY_AFTER) => self.try_again().await,
+            let pause = match result {
+                Ok(pause) => {
+                    backoff.reset();
+                    pause
                 }
-            }
+                Err(error) => {
+                    warn!(error = %ErrorChain(&error), "Certificates are not in step, trying again");
+                    backoff.next_delay()
+                }
+            };
+            next_look = Instant::now() + pause;
         }
     }
 
-    /// Reads both objects again after a failure; another failure waits for the next event.
-    async fn try_again(&mut self) {
-        let again = async {
-            match self.secrets.get_opt(&self.args.secret).await {
-                Ok(Some(secret)) => self.on_secret(&secret).await,
-                Ok(None) => self.make_secret(None).await,
-                Err(source) => {
-                    let name = self.args.secret.clone();
-                    Err(KeepError::WriteSecret {
-                        name,
-                        source: Box::new(source),
-                    })
-                }
+    /// Brings Secret, configuration and the served leaf into step; returns when to look again.
+    async fn look(&mut self) -> Result<Duration, KeepError> {
+        // First the configuration: a CA that another replica writes after this read makes our patch a conflict.
+        let configuration = self.fetch_configuration().await?;
+        let Some(secret) = self.fetch_secret().await? else {
+            return self.make_secret(None).await;
+        };
+        let certificates = match read(&secret) {
+            Some(certificates) if clock::now() < certificates.renew_at => certificates,
+            Some(_) => {
+                info!(secret = self.args.secret, "Certificates are renewed");
+                return self.make_secret(Some(&secret)).await;
+            }
+            None => {
+                warn!(
+                    secret = self.args.secret,
+                    "Secret holds no certificates, making new ones"
+                );
+                return self.make_secret(Some(&secret)).await;
             }
         };
-        if let Err(error) = again.await {
-            warn!(error = %ErrorChain(&error), "Certificates are still not in step");
-        }
-    }
-
-    async fn look_at_renewal(&mut self) -> Result<(), KeepError> {
-        match self.secrets.get_opt(&self.args.secret).await {
-            Ok(Some(secret)) => self.on_secret(&secret).await,
-            Ok(None) => self.make_secret(None).await,
-            Err(source) => {
-                let name = self.args.secret.clone();
-                Err(KeepError::WriteSecret {
-                    name,
-                    source: Box::new(source),
-                })
-            }
-        }
-    }
-
-    async fn on_secret(&mut self, secret: &Secret) -> Result<(), KeepError> {
-        let Some(certificates) = read(secret) else {
+        // The CA goes first: the bundle trusts the old leaf too, the old bundle does not trust the new leaf.
+        if let Some(configuration) = &configuration {
+            self.write_ca(configuration, &certificates).await?;
+        } else {
+            let name = &self.args.webhook_configuration;
             warn!(
-                secret = self.args.secret,
-                "Secret holds no certificates, making new ones"
+                configuration = name,
+                "Webhook configuration is not there yet"
             );
-            return self.make_secret(Some(secret)).await;
-        };
-        if clock::now() >= certificates.renew_at {
-            info!(secret = self.args.secret, "Certificates are renewed");
-            return self.make_secret(Some(secret)).await;
         }
         if self.current.as_ref() != Some(&certificates) {
+            if self.current.is_some() {
+                sleep(CA_KNOWN_AFTER).await;
+            }
             self.serve(&certificates).await?;
             self.current = Some(certificates);
             self.readiness.set("certificates", true);
         }
+        Ok(LOOK_EVERY)
+    }
+
+    async fn fetch_secret(&self) -> Result<Option<Secret>, KeepError> {
+        let name = &self.args.secret;
+        let found = self.secrets.get_opt(name).await;
+        found.map_err(|source| KeepError::Read {
+            what: "secret",
+            name: name.clone(),
+            source: Box::new(source),
+        })
+    }
+
+    async fn fetch_configuration(&self) -> Result<Option<MutatingWebhookConfiguration>, KeepError> {
         let name = &self.args.webhook_configuration;
-        match self.configurations.get_opt(name).await {
-            Ok(Some(configuration)) => self.write_ca(&configuration).await,
-            Ok(None) => {
-                warn!(
-                    configuration = name,
-                    "Webhook configuration is not there yet"
-                );
-                Ok(())
-            }
-            Err(source) => Err(KeepError::WriteConfiguration {
-                name: name.clone(),
-                source: Box::new(source),
-            }),
-        }
+        let found = self.configurations.get_opt(name).await;
+        found.map_err(|source| KeepError::Read {
+            what: "webhook configuration",
+            name: name.clone(),
+            source: Box::new(source),
+        })
     }
 
     async fn serve(&self, certificates: &Certificates) -> Result<(), KeepError> {
@@ -224,8 +227,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Makes certificates and stores them; who comes second reads the first's by its watch.
-    async fn make_secret(&mut self, old: Option<&Secret>) -> Result<(), KeepError> {
+    /// Makes certificates and stores them; whoever comes second reads the first's at the next look.
+    async fn make_secret(&self, old: Option<&Secret>) -> Result<Duration, KeepError> {
         let old_ca = old.and_then(|old| text(old, "ca.crt"));
         let Args {
             service,
@@ -241,10 +244,10 @@ impl Keeper {
             None => self.secrets.create(&parameters, &secret).await,
         };
         match result {
-            Ok(_) => Ok(()),
+            Ok(_) => Ok(RETRY_AFTER[0]),
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 info!(secret = name, "Another replica was faster");
-                Ok(())
+                Ok(RETRY_AFTER[0])
             }
             Err(source) => Err(KeepError::WriteSecret {
                 name: name.clone(),
@@ -255,12 +258,10 @@ impl Keeper {
 
     /// Writes our CA wherever the configuration has another one.
     async fn write_ca(
-        &mut self,
+        &self,
         configuration: &MutatingWebhookConfiguration,
+        certificates: &Certificates,
     ) -> Result<(), KeepError> {
-        let Some(certificates) = &self.current else {
-            return Ok(());
-        };
         let bundle = ByteString(certificates.bundle.clone().into_bytes());
         let webhooks = configuration.webhooks.iter().flatten();
         let stale =
@@ -270,7 +271,10 @@ impl Keeper {
             .collect();
         if !stale.is_empty() {
             let name = &self.args.webhook_configuration;
-            let patch = Patch::Strategic(json!({ "webhooks": stale }));
+            let patch = Patch::Strategic(json!({
+                "metadata": { "resourceVersion": configuration.metadata.resource_version },
+                "webhooks": stale,
+            }));
             let patched = self
                 .configurations
                 .patch(name, &PatchParams::default(), &patch)
@@ -283,6 +287,18 @@ impl Keeper {
         }
         self.readiness.set("webhook configuration", true);
         Ok(())
+    }
+}
+
+/// Whether a watch event says that there is something to look at.
+fn is_change<K>(what: &'static str, event: &Result<watcher::Event<K>, watcher::Error>) -> bool {
+    match event {
+        Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => true,
+        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => false,
+        Err(error) => {
+            warn!(what, %error, "Watch failed");
+            false
+        }
     }
 }
 
