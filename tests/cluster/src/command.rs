@@ -75,3 +75,20 @@ fn show(command: &Command) -> String {
     words.extend(command.get_args().map(OsStr::to_string_lossy));
     words.join(" ")
 }
+
+/// Takes out of a cargo's environment what the cargo that runs us says of our own crate: build scripts that
+/// look at it (`ring`'s) would run anew each time, and everything above them would be built again.
+pub fn as_if_called_by_hand(cargo: &mut Command) {
+    const OF_OUR_CRATE: [&str; 4] = [
+        "CARGO_MANIFEST_",
+        "CARGO_PKG_",
+        "CARGO_BIN_",
+        "CARGO_CRATE_",
+    ];
+    for (name, _) in std::env::vars_os() {
+        let text = name.to_string_lossy();
+        if OF_OUR_CRATE.iter().any(|prefix| text.starts_with(prefix)) {
+            cargo.env_remove(&name);
+        }
+    }
+}

@@ -9,8 +9,13 @@ use sha2::{Digest, Sha256};
 use tokio::{process::Command, time::Instant};
 
 use crate::{
-    cluster::Cluster, command::output_of, folders::Folders, images::from_binary, kubectl,
-    progress::say, wait::until,
+    cluster::Cluster,
+    command::{as_if_called_by_hand, output_of},
+    folders::Folders,
+    images::from_binary,
+    kubectl,
+    progress::say,
+    wait::until,
 };
 
 /// Every service, as crate, image and Deployment or DaemonSet are named.
@@ -94,6 +99,7 @@ async fn build(root: &Path) -> Result<()> {
     for service in SERVICES {
         cargo.args(["-p", service]);
     }
+    as_if_called_by_hand(&mut cargo);
     let status = cargo.status().await.context("failed to start cargo")?;
     if !status.success() {
         bail!("the services do not build");

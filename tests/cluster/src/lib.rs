@@ -55,7 +55,7 @@ mod wait;
 pub use self::{
     args::Args,
     cluster::{Cluster, Options, build},
-    command::FOREIGN_VARIABLES,
+    command::{FOREIGN_VARIABLES, as_if_called_by_hand},
     events::RuntimeEvent,
     folders::Folders,
     images::{BUSYBOX, Image, PAUSE, from_binary},

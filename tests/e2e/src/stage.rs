@@ -9,8 +9,11 @@ use std::{
 
 use anyhow::{Context, Result};
 use clap::Parser;
-use cluster::{Cluster, Folders, Options, say};
-use tokio::process::Command;
+use cluster::{Cluster, Folders, Options, as_if_called_by_hand, say};
+use tokio::{
+    process::Command,
+    signal::unix::{SignalKind, signal},
+};
 
 /// The hidden word with which a program of ours calls itself to step into the cluster's network.
 const ENTER: &str = "enter-the-cluster";
@@ -30,8 +33,10 @@ pub async fn run_on_stage(command: &[OsString], keep: bool) -> Result<ExitCode> 
         return run(&command[0], &command[1..]).await;
     }
     let was_up = Cluster::attach(folders.clone()).is_ok();
+    let mut terminate = signal(SignalKind::terminate())?;
     let end = tokio::select! {
         end = play(&folders, was_up, command) => end,
+        _ = terminate.recv() => Ok(ExitCode::from(143)),
         signal = tokio::signal::ctrl_c() => signal.map(|()| ExitCode::from(130)).map_err(Into::into),
     };
     if !was_up && !keep {
@@ -67,6 +72,7 @@ pub async fn enter_if_asked() -> Option<Result<ExitCode>> {
 
 async fn run(program: &OsStr, arguments: &[OsString]) -> Result<ExitCode> {
     let mut command = Command::new(program);
+    as_if_called_by_hand(&mut command); // It may be a cargo.
     let status = command.args(arguments).kill_on_drop(true).status().await;
     let status = status.with_context(|| format!("failed to run {}", program.display()))?;
     let code = status.code().and_then(|code| u8::try_from(code).ok());

@@ -5,7 +5,7 @@
 use std::{ffi::OsString, process::ExitCode};
 
 use anyhow::{Context, Result, ensure};
-use cluster::say;
+use cluster::{as_if_called_by_hand, say};
 use tokio::process::Command;
 
 use crate::stage::{enter_if_asked, run_on_stage};
@@ -21,6 +21,7 @@ pub async fn run() -> Result<ExitCode> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     say("building the tests …");
     let mut build = Command::new(&cargo);
+    as_if_called_by_hand(&mut build);
     let built = build
         .args(["test", "-q", "-p", "e2e", "--no-run"])
         .status()
