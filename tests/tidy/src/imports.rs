@@ -29,7 +29,7 @@ pub type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// What each of our crates may import of ours; crates under `tests/` see all.
 pub fn table() -> Edges {
-    let rows: [(&str, &[&str]); 13] = [
+    let rows: [(&str, &[&str]); 12] = [
         ("model", &[]),
         ("admission-rules", &["model"]),
         ("crr-rules", &["model"]),
@@ -39,17 +39,6 @@ pub fn table() -> Edges {
         ("bus", &["model", "wire"]),
         ("lease", &[]),
         ("service-kit", &[]),
-        (
-            "testkit",
-            &[
-                "model",
-                "admission-rules",
-                "crr-rules",
-                "node-rules",
-                "wire",
-                "k8s-api",
-            ],
-        ),
         (
             "admission",
             &[
