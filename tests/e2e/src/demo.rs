@@ -74,6 +74,11 @@ async fn play(keep: bool) -> Result<()> {
     if keep {
         look_further(&paper, &space);
     } else {
+        paper.title("Look around");
+        paper.command(
+            "./dev demo --keep",
+            "the same, left running with what to look at",
+        );
         space.remove().await?;
     }
     shown
