@@ -1,5 +1,7 @@
 //! What the crr-scheduler counts.
 
+use jiff::Timestamp;
+use model::{crr::Crr, phase::ContainerPhase};
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::Registry,
@@ -17,7 +19,7 @@ pub(crate) struct Metrics {
     orders: ByResult,
     /// `result`: `ok`, `conflict`, `gone`, `failed`.
     writes: ByResult,
-    pub(crate) duration: Histogram,
+    duration: Histogram,
 }
 
 impl Metrics {
@@ -52,9 +54,14 @@ impl Metrics {
         metrics
     }
 
-    pub(crate) fn count_completed(&self, has_succeeded: bool) {
+    /// Counts a CRR whose end is stored: a write that failed and is tried again counts nothing.
+    pub(crate) fn count_end(&self, crr: &Crr, now: Timestamp) {
+        let mut states = crr.status.containers.iter();
+        let has_succeeded = states.all(|state| state.phase == ContainerPhase::Succeeded);
         let result = if has_succeeded { "succeeded" } else { "failed" };
         self.completed.get_or_create(&[("result", result)]).inc();
+        self.duration
+            .observe(now.duration_since(crr.created_at).as_secs_f64());
     }
 
     pub(crate) fn count_order(&self, result: &'static str) {

@@ -57,16 +57,19 @@ impl Tracked {
     }
 
     /// Takes a newer object; an older one, overtaken by our own write's answer, is dropped.
-    pub(crate) fn update(&mut self, crr: Crr, version: String) {
+    /// Says whether the CRR ended by it.
+    pub(crate) fn update(&mut self, crr: Crr, version: String) -> bool {
         if parse_version(&version) < parse_version(&self.version) {
-            return;
+            return false;
         }
+        let was_ended = is_ended(&self.crr);
         self.is_outdated = false;
         self.version = version;
         self.crr = crr;
         if is_ended(&self.crr) {
             self.span = Span::none(); // Dropping the span ends it.
         }
+        !was_ended && is_ended(&self.crr)
     }
 
     /// Notes since when the pod's present instances have been seen running.

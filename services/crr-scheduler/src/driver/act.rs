@@ -10,7 +10,6 @@ use model::{
     crr::CrrStatus,
     ids::{CrrKey, PodKey},
     order::StopOrder,
-    phase::CrrPhase,
 };
 use service_kit::trace;
 use tracing::{Instrument, info, info_span, warn};
@@ -37,7 +36,7 @@ impl Driver {
             self.watch(&pod);
         }
         if let Some(status) = status {
-            self.write_status(crr, status, now);
+            self.write_status(crr, status);
         } else if remove_active_label {
             self.write_label(crr);
         } else if delete {
@@ -50,7 +49,7 @@ impl Driver {
         self.unwatch_unneeded(&pod);
     }
 
-    fn write_status(&mut self, crr: &CrrKey, status: CrrStatus, now: Timestamp) {
+    fn write_status(&mut self, crr: &CrrKey, status: CrrStatus) {
         let Some(tracked) = self.tracked.get_mut(crr) else {
             return;
         };
@@ -59,18 +58,8 @@ impl Driver {
             .phase
             .map(|phase| format!("{phase:?}"))
             .unwrap_or_default();
-        let is_end = status.phase == Some(CrrPhase::Completed) && !is_ended(&tracked.crr);
         if status.phase != tracked.crr.status.phase {
             info!(%crr, phase, message = status.message, "Phase changes");
-        }
-        if is_end {
-            let elapsed = now.duration_since(tracked.crr.created_at).as_secs_f64();
-            self.metrics.duration.observe(elapsed);
-            let has_succeeded = status
-                .containers
-                .iter()
-                .all(|state| state.phase == model::phase::ContainerPhase::Succeeded);
-            self.metrics.count_completed(has_succeeded);
         }
         let span = info_span!(parent: &tracked.span, "write status", phase);
         let (cluster, crr, version) = (self.cluster.clone(), crr.clone(), tracked.version.clone());

@@ -57,7 +57,11 @@ impl Driver {
         let version = object.resource_version().unwrap_or_default();
         self.unlisted.remove(&key);
         match self.tracked.get_mut(&key) {
-            Some(tracked) if tracked.crr.uid == crr.uid => tracked.update(crr, version),
+            Some(tracked) if tracked.crr.uid == crr.uid => {
+                if tracked.update(crr, version) {
+                    self.metrics.count_end(&tracked.crr, clock::now());
+                }
+            }
             Some(_) | None => {
                 self.tracked.insert(key, Tracked::new(crr, version));
             }
