@@ -4,9 +4,12 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use axum_server::{Handle, tls_rustls::RustlsConfig};
+use axum_server::{
+    Handle,
+    accept::NoDelayAcceptor,
+    tls_rustls::{RustlsAcceptor, RustlsConfig},
+};
 use bus::Bus;
-use kube::Client;
 use service_kit::{Kit, Shutdown};
 use tokio::sync::watch;
 use tracing::info;
@@ -24,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a port that cannot be opened.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = Client::try_default()
+    let client = api_client::infer()
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "admission")
@@ -62,7 +65,10 @@ async fn serve(
     };
     let Some(config) = config else { return Ok(()) };
     let handle = Handle::new();
-    let server = axum_server::bind_rustls(args.listen, config)
+    // Without Nagle's algorithm: a review is one small answer that the API server waits for.
+    let acceptor = RustlsAcceptor::new(config).acceptor(NoDelayAcceptor::new());
+    let server = axum_server::bind(args.listen)
+        .acceptor(acceptor)
         .handle(handle.clone())
         .serve(router.into_make_service());
     info!(listen = %args.listen, "Webhook port is open");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::Context;
 use bus::Bus;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::Api;
 use lease::{Elector, Leadership, Timing};
 use service_kit::{Kit, Shutdown, StateCell, clock};
 use tracing::info;
@@ -23,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a task that failed.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = Client::try_default()
+    let client = api_client::infer()
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "crr-scheduler")
