@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use model::{
     ids::NodeName,
-    order::{OrderAnswer, Refusal, StopOrder, StopReport},
+    order::{DropAnswer, DropOrder, OrderAnswer, Refusal, StopOrder, StopReport},
     presence::{LastSeen, Presence},
 };
 use wire::{InvalidMessage, Message, decode_presence, encode_presence};
@@ -29,6 +29,21 @@ impl Bus {
         traceparent: Option<&str>,
         deadline: Duration,
     ) -> Result<OrderAnswer, RequestError> {
+        self.ask(subjects::order(node), order.encode(), traceparent, deadline)
+            .await
+    }
+
+    /// Orders a drop of dead instances of a node. Repeat it for as long as it is wanted.
+    ///
+    /// # Errors
+    /// No answer, and why.
+    pub async fn send_drop_order(
+        &self,
+        node: &NodeName,
+        order: &DropOrder,
+        traceparent: Option<&str>,
+        deadline: Duration,
+    ) -> Result<DropAnswer, RequestError> {
         self.ask(subjects::order(node), order.encode(), traceparent, deadline)
             .await
     }

@@ -118,6 +118,9 @@ pub struct ContainerRecreateRequestStatus {
     /// The state of each container.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub container_recreate_states: Vec<ContainerRecreateRequestState>,
+    /// What pod status says of the new containers.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub container_status_snapshot: Vec<ContainerRecreateRequestContainerStatus>,
     /// What is known of the request, for kubectl wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "conditions_schema")]
@@ -138,6 +141,21 @@ pub struct ContainerRecreateRequestState {
     /// Whether this request stopped the container.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_killed: Option<bool>,
+}
+
+/// What pod status says of a new container.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ContainerRecreateRequestContainerStatus {
+    /// The container's name.
+    pub name: String,
+    /// Whether it is ready.
+    pub ready: bool,
+    /// Its restart count.
+    pub restart_count: i32,
+    /// Its id, such as containerd://…
+    #[serde(rename = "containerID")]
+    pub container_id: String,
 }
 
 /// A list that merges by `name`, as upstream's does.

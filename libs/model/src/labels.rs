@@ -17,3 +17,19 @@ pub const CRR_ACTIVE_TRUE: &str = "true";
 pub const TRACE_PARENT: &str = "podwright.dev/traceparent";
 /// Condition of a pod whose sidecars were ended; such a pod may be recreated though it is finished.
 pub const SIDECAR_TERMINATED: &str = "SidecarTerminated";
+/// Annotation of a CRR: who asked for it, from admission's user info.
+pub const REQUESTED_BY: &str = "podwright.dev/requested-by";
+/// Annotation of a CRR: [`BACK_OFF_RESPECT`] leaves a crash-loop back-off alone.
+pub const BACK_OFF: &str = "podwright.dev/back-off";
+/// The value of [`BACK_OFF`] that is looked for.
+pub const BACK_OFF_RESPECT: &str = "Respect";
+/// Annotation of a pod: written anew to have the kubelet look at the pod now.
+pub const NUDGE: &str = "podwright.dev/nudge";
+/// Label of a pod whose readiness gate [`KRUISE_POD_READY`] is opened and shut by us.
+pub const READINESS_GATE: &str = "podwright.dev/readiness-gate";
+/// Readiness gate and condition of a pod: shut while a CRR drains it.
+pub const KRUISE_POD_READY: &str = "KruisePodReady";
+/// Finalizer of a CRR that holds its pod NotReady; the same string is an annotation in v1alpha1.
+pub const UNREADY_ACQUIRED: &str = "crr.apps.kruise.io/unready-acquired";
+/// Annotation of a static pod's mirror: the uid that the node knows the pod by.
+pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";

@@ -35,6 +35,27 @@ pub struct StopOrder {
     pub reason: String,
 }
 
+/// "Remove every dead instance of this container", so that the kubelet finds none and no back-off bites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropOrder {
+    pub id: OrderId,
+    /// Counts the sendings of this order, from 1.
+    pub attempt: u32,
+    /// The newest instance, which has exited: the fence.
+    pub instance: Instance,
+    /// Who wants it, for logs.
+    pub reason: String,
+}
+
+/// The node's answer to a drop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DropAnswer {
+    /// All dead instances are gone.
+    Dropped { count: u32 },
+    /// Nothing was removed.
+    Refused(Refusal),
+}
+
 /// A preStop hook. Ports are numbers here: names were looked up by whoever made the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreStop {

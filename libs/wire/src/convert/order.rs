@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::order::{
-    HttpScheme, Instance, OrderAnswer, PreStop, Refusal, StopOrder, StopOutcome, StopReport,
+    DropAnswer, DropOrder, HttpScheme, Instance, OrderAnswer, PreStop, Refusal, StopOrder,
+    StopOutcome, StopReport,
 };
 use prost::Message as _;
 
@@ -31,7 +32,9 @@ impl Message for StopOrder {
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let order: proto::Order = decode(bytes)?;
-        let Verb::StopContainer(stop) = some("verb", order.verb)?;
+        let Verb::StopContainer(stop) = some("verb", order.verb)? else {
+            return Err(InvalidMessage::Missing { field: "verb" });
+        };
         Ok(Self {
             id: filled("id", order.id)?.as_str().into(),
             attempt: order.attempt,
@@ -40,6 +43,62 @@ impl Message for StopOrder {
             pre_stop: stop.pre_stop.map(hook_from).transpose()?,
             reason: order.reason,
         })
+    }
+}
+
+impl Message for DropOrder {
+    fn encode(&self) -> Vec<u8> {
+        let drop = proto::DropDeadInstances {
+            instance: Some(instance_to(&self.instance)),
+        };
+        let order = proto::Order {
+            id: self.id.to_string(),
+            attempt: self.attempt,
+            reason: self.reason.clone(),
+            verb: Some(Verb::DropDeadInstances(drop)),
+        };
+        order.encode_to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        let order: proto::Order = decode(bytes)?;
+        let Verb::DropDeadInstances(drop) = some("verb", order.verb)? else {
+            return Err(InvalidMessage::Missing { field: "verb" });
+        };
+        Ok(Self {
+            id: filled("id", order.id)?.as_str().into(),
+            attempt: order.attempt,
+            instance: instance_from(some("drop_dead_instances.instance", drop.instance)?)?,
+            reason: order.reason,
+        })
+    }
+}
+
+impl Message for DropAnswer {
+    fn encode(&self) -> Vec<u8> {
+        let answer = match self {
+            Self::Dropped { count } => {
+                order_answer::Answer::Dropped(proto::Dropped { count: *count })
+            }
+            Self::Refused(refusal) => order_answer::Answer::Refused(refusal_to(refusal)),
+        };
+        proto::OrderAnswer {
+            answer: Some(answer),
+        }
+        .encode_to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        let answer: proto::OrderAnswer = decode(bytes)?;
+        match some("answer", answer.answer)? {
+            order_answer::Answer::Dropped(dropped) => Ok(Self::Dropped {
+                count: dropped.count,
+            }),
+            order_answer::Answer::Refused(refused) => Ok(Self::Refused(refusal_from(refused)?)),
+            order_answer::Answer::Accepted(_) | order_answer::Answer::Done(_) => {
+                Err(InvalidMessage::Missing { field: "dropped" })
+            }
+        }
     }
 }
 
@@ -62,6 +121,9 @@ impl Message for OrderAnswer {
             order_answer::Answer::Accepted(_) => Self::Accepted,
             order_answer::Answer::Refused(refused) => Self::Refused(refusal_from(refused)?),
             order_answer::Answer::Done(outcome) => Self::Done(outcome_from(outcome)?),
+            order_answer::Answer::Dropped(_) => {
+                return Err(InvalidMessage::Missing { field: "done" });
+            }
         })
     }
 }

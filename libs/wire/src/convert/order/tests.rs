@@ -93,6 +93,16 @@ proptest! {
     }
 
     #[test]
+    fn drops_come_back_as_they_went(instance in any_instance(), attempt in any::<u32>(), count in any::<u32>()) {
+        let order = DropOrder { id: "drop/1/app".into(), attempt, instance, reason: "r".to_owned() };
+        prop_assert_eq!(DropOrder::decode(&order.encode()).unwrap(), order.clone());
+        prop_assert!(StopOrder::decode(&order.encode()).is_err(), "one verb is not taken for the other");
+        let answer = DropAnswer::Dropped { count };
+        prop_assert_eq!(DropAnswer::decode(&answer.encode()).unwrap(), answer.clone());
+        prop_assert!(OrderAnswer::decode(&answer.encode()).is_err());
+    }
+
+    #[test]
     fn answers_come_back_as_they_went(answer in any_answer()) {
         prop_assert_eq!(OrderAnswer::decode(&answer.encode()).unwrap(), answer);
     }
@@ -157,7 +167,7 @@ fn an_unknown_verb_is_named() {
     );
 }
 
-/// A verb of a later version: field 11 of `Order`.
+/// A verb of a later version: field 12 of `Order`.
 #[test]
 fn a_newer_verb_is_an_unknown_one() {
     let order = proto::Order {
@@ -165,7 +175,7 @@ fn a_newer_verb_is_an_unknown_one() {
         ..proto::Order::default()
     };
     let mut bytes = order.encode_to_vec();
-    bytes.extend([0x5a, 0x02, 0x0a, 0x00]);
+    bytes.extend([0x62, 0x02, 0x0a, 0x00]);
     assert!(matches!(
         StopOrder::decode(&bytes),
         Err(InvalidMessage::Missing { field: "verb" })
