@@ -57,7 +57,7 @@ impl Space {
         spec: Value,
     ) -> Result<Result<ContainerRecreateRequest, Refused>> {
         let object: DynamicObject = serde_json::from_value(json!({
-            "apiVersion": "apps.kruise.io/v1alpha1",
+            "apiVersion": "apps.kruise.io/v1beta1",
             "kind": "ContainerRecreateRequest",
             "metadata": { "name": name },
             "spec": spec,
