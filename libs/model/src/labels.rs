@@ -36,3 +36,5 @@ pub const READINESS_GATE: &str = "podwright.dev/readiness-gate";
 pub const READINESS_GATE_TRUE: &str = "true";
 /// The API group of OpenKruise, and of CRRs.
 pub const KRUISE_GROUP: &str = "apps.kruise.io";
+/// Annotation of a static pod's mirror: the API server's view of a pod that the kubelet has from a file.
+pub const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";

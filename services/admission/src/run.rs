@@ -37,8 +37,9 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     let readiness = kit.admin.readiness();
     let (tls_sender, tls) = watch::channel(None);
     let keeper = Keeper::new(client.clone(), args.clone(), readiness, tls_sender);
-    let router =
-        api::router(Cluster::new(client, bus), metrics.clone()).merge(conversion::router(metrics));
+    let gate_scope = args.readiness_gate.into();
+    let router = api::router(Cluster::new(client, bus), metrics.clone(), gate_scope)
+        .merge(conversion::router(metrics));
     let shutdown = kit.shutdown.clone();
 
     kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));
