@@ -1,9 +1,10 @@
-//! Keeping the replicas' certificates in one Secret, and our CA in the webhook configuration.
+//! Keeping the replicas' certificates in one Secret, and our CA in the webhook configuration and the CRD.
 //!
 //! Rights: in its namespace create secrets, and get, list, watch and update the one Secret by name; get, list,
-//! watch and patch the one MutatingWebhookConfiguration by name. A replica that comes first makes the certificates,
-//! the others read them. The two watches are only hints: each look reads both objects afresh, so that a replica
-//! whose watch is behind never writes an old CA over a new one. A renewed leaf is served without a restart.
+//! watch and patch the one MutatingWebhookConfiguration by name; `definition.rs` has its own. A replica that comes
+//! first makes the certificates, the others read them. The watches are only hints: each look reads all objects
+//! afresh, so that a replica whose watch is behind never writes an old CA over a new one. A renewed leaf is served
+//! without a restart.
 
 use std::{collections::BTreeMap, pin::pin, time::Duration};
 
@@ -30,6 +31,7 @@ use tracing::{info, warn};
 use crate::{
     Args,
     certificates::{Certificates, MakeError, make},
+    definition::{Definition, DefinitionError},
 };
 
 /// Annotation of the Secret: when the certificates have to be made anew.
@@ -67,6 +69,8 @@ enum KeepError {
         #[source]
         source: Box<kube::Error>,
     },
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     #[error("the certificates of the secret cannot be served")]
     Serve(#[source] std::io::Error),
 }
@@ -75,6 +79,7 @@ enum KeepError {
 pub(crate) struct Keeper {
     secrets: Api<Secret>,
     configurations: Api<MutatingWebhookConfiguration>,
+    definition: Definition,
     args: Args,
     readiness: Readiness,
     tls: watch::Sender<Option<RustlsConfig>>,
@@ -94,9 +99,11 @@ impl Keeper {
         let secrets = Api::namespaced(client.clone(), &args.namespace);
         readiness.set("certificates", false);
         readiness.set("webhook configuration", false);
+        readiness.set("conversion", false);
         Self {
             secrets,
-            configurations: Api::all(client),
+            configurations: Api::all(client.clone()),
+            definition: Definition::new(client),
             args,
             readiness,
             tls,
@@ -113,6 +120,7 @@ impl Keeper {
         let configuration = by_name(&self.args.webhook_configuration);
         let configurations = watcher(self.configurations.clone(), configuration);
         let mut configurations = pin!(configurations.default_backoff());
+        let mut definitions = pin!(self.definition.watch());
         let mut end = pin!(end);
         let [shortest, longest] = RETRY_AFTER;
         let mut backoff = Backoff::new(shortest, longest);
@@ -122,6 +130,7 @@ impl Keeper {
                 () = &mut end => return,
                 Some(event) = secrets.next() => is_change("secret", &event),
                 Some(event) = configurations.next() => is_change("webhook configuration", &event),
+                Some(event) = definitions.next() => is_change("CRD", &event),
                 () = sleep_until(next_look) => true,
             };
             if !is_due {
@@ -147,8 +156,9 @@ impl Keeper {
 
     /// Brings Secret, configuration and the served leaf into step; returns when to look again.
     async fn look(&mut self) -> Result<Duration, KeepError> {
-        // First the configuration: a CA that another replica writes after this read makes our patch a conflict.
+        // First what the CA is written into: one that another replica writes after this read makes our patch a conflict.
         let configuration = self.fetch_configuration().await?;
+        let definition = self.definition.fetch().await?;
         let Some(secret) = self.fetch_secret().await? else {
             return self.make_secret(None).await;
         };
@@ -176,6 +186,12 @@ impl Keeper {
                 "Webhook configuration is not there yet"
             );
         }
+        let bundle = &certificates.bundle;
+        let is_written = self
+            .definition
+            .write_ca(definition.as_ref(), bundle)
+            .await?;
+        self.readiness.set("conversion", is_written);
         if self.current.as_ref() != Some(&certificates) {
             if self.current.is_some() {
                 sleep(CA_KNOWN_AFTER).await;

@@ -14,7 +14,7 @@ use service_kit::{Kit, Shutdown};
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::{Args, api, cluster::Cluster, keeper::Keeper, metrics::Metrics};
+use crate::{Args, api, cluster::Cluster, conversion, keeper::Keeper, metrics::Metrics};
 
 /// How long reviews under way may take at the end; longer than the API server waits.
 const DRAIN: Duration = Duration::from_secs(11);
@@ -37,7 +37,9 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     let readiness = kit.admin.readiness();
     let (tls_sender, tls) = watch::channel(None);
     let keeper = Keeper::new(client.clone(), args.clone(), readiness, tls_sender);
-    let router = api::router(Cluster::new(client, bus), metrics);
+    let gate_scope = args.readiness_gate.into();
+    let router = api::router(Cluster::new(client, bus), metrics.clone(), gate_scope)
+        .merge(conversion::router(metrics));
     let shutdown = kit.shutdown.clone();
 
     kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));

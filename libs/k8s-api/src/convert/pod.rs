@@ -90,7 +90,7 @@ fn gate(spec: &core::PodSpec, conditions: &[core::PodCondition]) -> Option<Gate>
 /// The kubelet's own name for a static pod: the API server gave its mirror another uid.
 fn static_uid(metadata: &ObjectMeta) -> Option<PodUid> {
     let annotations = metadata.annotations.as_ref()?;
-    annotations.get("kubernetes.io/config.mirror")?;
+    annotations.get(labels::CONFIG_MIRROR)?;
     annotations
         .get(labels::CONFIG_HASH)
         .map(|hash| PodUid::new(hash.clone()))

@@ -4,7 +4,7 @@ use super::*;
 
 fn object(spec: Value, status: Value) -> ContainerRecreateRequest {
     let object = json!({
-        "apiVersion": "apps.kruise.io/v1alpha1",
+        "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "ContainerRecreateRequest",
         "metadata": {
             "name": "restart", "namespace": "shop", "uid": "u",
