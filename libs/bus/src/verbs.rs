@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use model::{
     ids::NodeName,
-    order::{DropAnswer, DropOrder, OrderAnswer, Refusal, StopOrder, StopReport},
+    order::{
+        DropAnswer, DropOrder, NodeAnswer, NodeOrder, OrderAnswer, Refusal, StopOrder, StopReport,
+    },
     presence::{LastSeen, Presence},
 };
 use wire::{InvalidMessage, Message, decode_presence, encode_presence};
@@ -55,9 +57,9 @@ impl Bus {
     pub async fn serve_orders(
         &self,
         node: &NodeName,
-    ) -> Result<Deliveries<StopOrder, OrderAnswer>, SubscribeError> {
+    ) -> Result<Deliveries<NodeOrder, NodeAnswer>, SubscribeError> {
         let reader = Reader {
-            read: |_, bytes| StopOrder::decode(bytes),
+            read: |_, bytes| NodeOrder::decode(bytes),
             refuse: refuse_order,
         };
         Deliveries::subscribe(self, subjects::order(node), reader).await
@@ -144,8 +146,8 @@ impl Bus {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of `Reader::refuse`")]
-fn refuse_order(error: &InvalidMessage) -> Option<OrderAnswer> {
-    Some(OrderAnswer::Refused(Refusal::Invalid {
-        message: error.to_string(),
-    }))
+fn refuse_order(error: &InvalidMessage) -> Option<NodeAnswer> {
+    let message = error.to_string();
+    let refusal = OrderAnswer::Refused(Refusal::Invalid { message });
+    Some(refusal.into())
 }

@@ -96,7 +96,7 @@ fn judge_refusal(refusal: &Refusal) -> RefusalMeans {
     match refusal {
         Refusal::OtherInstance { .. } | Refusal::AlreadyExited => RefusalMeans::Restarted,
         Refusal::NoSuchContainer => RefusalMeans::NotYet("not found container on Node".to_owned()),
-        Refusal::NoSuchPod | Refusal::RuntimeUnavailable { .. } => {
+        Refusal::NoSuchPod | Refusal::StillRunning | Refusal::RuntimeUnavailable { .. } => {
             RefusalMeans::NotYet(refusal.to_string())
         }
         Refusal::Invalid { .. } => RefusalMeans::Never(refusal.to_string()),

@@ -56,6 +56,32 @@ pub enum DropAnswer {
     Refused(Refusal),
 }
 
+/// Whatever a node may be ordered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeOrder {
+    Stop(StopOrder),
+    Drop(DropOrder),
+}
+
+/// A node's answer to whatever it was ordered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeAnswer {
+    Stop(OrderAnswer),
+    Drop(DropAnswer),
+}
+
+impl From<OrderAnswer> for NodeAnswer {
+    fn from(answer: OrderAnswer) -> Self {
+        Self::Stop(answer)
+    }
+}
+
+impl From<DropAnswer> for NodeAnswer {
+    fn from(answer: DropAnswer) -> Self {
+        Self::Drop(answer)
+    }
+}
+
 /// A preStop hook. Ports are numbers here: names were looked up by whoever made the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreStop {
@@ -110,6 +136,9 @@ pub enum Refusal {
     /// The instance named has already exited.
     #[error("the instance has already exited")]
     AlreadyExited,
+    /// Of a drop: the instance named has not exited.
+    #[error("the instance is still running")]
+    StillRunning,
     /// The runtime does not answer; worth sending again.
     #[error("the container runtime does not answer: {message}")]
     RuntimeUnavailable { message: String },

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use model::order::{
-    DropAnswer, DropOrder, HttpScheme, Instance, OrderAnswer, PreStop, Refusal, StopOrder,
-    StopOutcome, StopReport,
+    DropAnswer, DropOrder, HttpScheme, Instance, NodeAnswer, NodeOrder, OrderAnswer, PreStop,
+    Refusal, StopOrder, StopOutcome, StopReport,
 };
 use prost::Message as _;
 
@@ -31,18 +31,10 @@ impl Message for StopOrder {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
-        let order: proto::Order = decode(bytes)?;
-        let Verb::StopContainer(stop) = some("verb", order.verb)? else {
-            return Err(InvalidMessage::Missing { field: "verb" });
-        };
-        Ok(Self {
-            id: filled("id", order.id)?.as_str().into(),
-            attempt: order.attempt,
-            instance: instance_from(some("stop_container.instance", stop.instance)?)?,
-            grace: Duration::from_millis(stop.grace_milliseconds),
-            pre_stop: stop.pre_stop.map(hook_from).transpose()?,
-            reason: order.reason,
-        })
+        match NodeOrder::decode(bytes)? {
+            NodeOrder::Stop(order) => Ok(order),
+            NodeOrder::Drop(_) => Err(InvalidMessage::Missing { field: "verb" }),
+        }
     }
 }
 
@@ -61,16 +53,58 @@ impl Message for DropOrder {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        match NodeOrder::decode(bytes)? {
+            NodeOrder::Drop(order) => Ok(order),
+            NodeOrder::Stop(_) => Err(InvalidMessage::Missing { field: "verb" }),
+        }
+    }
+}
+
+impl Message for NodeOrder {
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Stop(order) => order.encode(),
+            Self::Drop(order) => order.encode(),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let order: proto::Order = decode(bytes)?;
-        let Verb::DropDeadInstances(drop) = some("verb", order.verb)? else {
-            return Err(InvalidMessage::Missing { field: "verb" });
-        };
-        Ok(Self {
-            id: filled("id", order.id)?.as_str().into(),
-            attempt: order.attempt,
-            instance: instance_from(some("drop_dead_instances.instance", drop.instance)?)?,
-            reason: order.reason,
+        let verb = some("verb", order.verb)?;
+        let id = filled("id", order.id)?.as_str().into();
+        let (attempt, reason) = (order.attempt, order.reason);
+        Ok(match verb {
+            Verb::StopContainer(stop) => Self::Stop(StopOrder {
+                id,
+                attempt,
+                instance: instance_from(some("stop_container.instance", stop.instance)?)?,
+                grace: Duration::from_millis(stop.grace_milliseconds),
+                pre_stop: stop.pre_stop.map(hook_from).transpose()?,
+                reason,
+            }),
+            Verb::DropDeadInstances(drop) => Self::Drop(DropOrder {
+                id,
+                attempt,
+                instance: instance_from(some("drop_dead_instances.instance", drop.instance)?)?,
+                reason,
+            }),
         })
+    }
+}
+
+impl Message for NodeAnswer {
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Stop(answer) => answer.encode(),
+            Self::Drop(answer) => answer.encode(),
+        }
+    }
+
+    /// A refusal alone does not say of what it is; it is read as that of a stop.
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        OrderAnswer::decode(bytes)
+            .map(Self::Stop)
+            .or_else(|_| DropAnswer::decode(bytes).map(Self::Drop))
     }
 }
 
@@ -280,6 +314,7 @@ fn refusal_to(refusal: &Refusal) -> proto::Refused {
             })
         }
         Refusal::AlreadyExited => refused::Reason::AlreadyExited(nothing),
+        Refusal::StillRunning => refused::Reason::StillRunning(nothing),
         Refusal::RuntimeUnavailable { message } => refused::Reason::RuntimeUnavailable(message),
         Refusal::Invalid { message } => refused::Reason::Invalid(message),
     };
@@ -297,6 +332,7 @@ fn refusal_from(refused: proto::Refused) -> Result<Refusal, InvalidMessage> {
             restart_count: other.restart_count,
         },
         refused::Reason::AlreadyExited(_) => Refusal::AlreadyExited,
+        refused::Reason::StillRunning(_) => Refusal::StillRunning,
         refused::Reason::RuntimeUnavailable(message) => Refusal::RuntimeUnavailable { message },
         refused::Reason::Invalid(message) => Refusal::Invalid { message },
     })

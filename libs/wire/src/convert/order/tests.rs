@@ -67,6 +67,7 @@ fn any_answer() -> impl Strategy<Value = OrderAnswer> {
         Just(Refusal::NoSuchPod),
         Just(Refusal::NoSuchContainer),
         Just(Refusal::AlreadyExited),
+        Just(Refusal::StillRunning),
         ("[a-f0-9]{0,64}", any::<u32>()).prop_map(|(id, restart_count)| Refusal::OtherInstance {
             container_id: id.as_str().into(),
             restart_count,
