@@ -62,6 +62,10 @@ up *arguments:
 down *arguments:
     {{ compose }} --profile node down "$@"
 
+# See compose recreate a container: on a test cluster, with this machine's Docker engine
+test-compose:
+    compose/test
+
 # Write the CRDs anew from their Rust types
 crds:
     cargo run -q -p k8s-api --bin crdgen > k8s/crds/apps.kruise.io_containerrecreaterequests.yaml
