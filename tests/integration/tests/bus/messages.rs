@@ -15,7 +15,7 @@ use crate::words::{
 
 crate::for_each_release! {
     an_order_reaches_its_node_and_the_answer_comes_back
-    a_drop_goes_the_same_way_as_a_stop,
+    a_drop_goes_the_same_way_as_a_stop
     a_node_that_is_not_there_is_known_at_once
     a_node_that_does_not_answer_ends_by_the_deadline
     a_report_is_acknowledged_by_a_leader_only
