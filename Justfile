@@ -16,7 +16,7 @@ demo *arguments:
     @cargo run -q -p e2e --bin demo -- "$@"
 
 # Every check and every test there is
-test: check test-offline test-integration test-e2e
+test: check deny test-offline test-integration test-e2e
 
 # Formatting, lints, spelling
 check:

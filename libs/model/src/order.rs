@@ -115,7 +115,11 @@ pub enum OrderAnswer {
     /// Not done and not journaled. The same order may be accepted later where the refusal says so.
     Refused(Refusal),
     /// Done before: the journaled result.
-    Done(StopOutcome),
+    Done {
+        /// The instance that it was done to: an order that was sent again may name another.
+        container_id: ContainerId,
+        outcome: StopOutcome,
+    },
 }
 
 /// Why a node does not take an order.

@@ -97,7 +97,7 @@ impl Metrics {
     pub(crate) fn count_answer(&self, answer: &OrderAnswer) {
         let kind = match answer {
             OrderAnswer::Accepted => "accepted",
-            OrderAnswer::Done(_) => "done",
+            OrderAnswer::Done { .. } => "done",
             OrderAnswer::Refused(refusal) => match refusal {
                 Refusal::NoSuchPod => "refused_no_such_pod",
                 Refusal::NoSuchContainer => "refused_no_such_container",

@@ -118,6 +118,7 @@ impl Message for DropAnswer {
         };
         proto::OrderAnswer {
             answer: Some(answer),
+            ..proto::OrderAnswer::default()
         }
         .encode_to_vec()
     }
@@ -141,10 +142,16 @@ impl Message for OrderAnswer {
         let answer = match self {
             Self::Accepted => order_answer::Answer::Accepted(proto::Accepted {}),
             Self::Refused(refusal) => order_answer::Answer::Refused(refusal_to(refusal)),
-            Self::Done(outcome) => order_answer::Answer::Done(outcome_to(outcome)),
+            Self::Done { outcome, .. } => order_answer::Answer::Done(outcome_to(outcome)),
         };
+        let done_container_id = match self {
+            Self::Done { container_id, .. } => container_id.to_string(),
+            Self::Accepted | Self::Refused(_) => String::new(),
+        };
+        let answer = Some(answer);
         proto::OrderAnswer {
-            answer: Some(answer),
+            answer,
+            done_container_id,
         }
         .encode_to_vec()
     }
@@ -154,7 +161,12 @@ impl Message for OrderAnswer {
         Ok(match some("answer", answer.answer)? {
             order_answer::Answer::Accepted(_) => Self::Accepted,
             order_answer::Answer::Refused(refused) => Self::Refused(refusal_from(refused)?),
-            order_answer::Answer::Done(outcome) => Self::Done(outcome_from(outcome)?),
+            order_answer::Answer::Done(outcome) => Self::Done {
+                container_id: filled("done_container_id", answer.done_container_id)?
+                    .as_str()
+                    .into(),
+                outcome: outcome_from(outcome)?,
+            },
             order_answer::Answer::Dropped(_) => {
                 return Err(InvalidMessage::Missing { field: "done" });
             }

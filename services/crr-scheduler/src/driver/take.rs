@@ -162,7 +162,7 @@ impl Driver {
                 let result = match &answer {
                     OrderAnswer::Accepted => "accepted",
                     OrderAnswer::Refused(_) => "refused",
-                    OrderAnswer::Done(_) => "done",
+                    OrderAnswer::Done { .. } => "done",
                 };
                 self.metrics.count_order(result);
                 info!(%order, ?answer, "Order answered");

@@ -33,7 +33,10 @@ async fn an_order_reaches_its_node_and_the_answer_comes_back(release: Release) {
     );
     let mut orders = executor.serve_orders(&node()).await.unwrap();
     let sent = order("1");
-    let done = OrderAnswer::Done(StopOutcome::Gone);
+    let done = OrderAnswer::Done {
+        container_id: "1".into(),
+        outcome: StopOutcome::Gone,
+    };
     let node_part = async {
         let delivery = orders.next().await.unwrap();
         assert_eq!(delivery.message, NodeOrder::Stop(sent.clone()));

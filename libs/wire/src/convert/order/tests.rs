@@ -78,7 +78,10 @@ fn any_answer() -> impl Strategy<Value = OrderAnswer> {
     prop_oneof![
         Just(OrderAnswer::Accepted),
         refusal.prop_map(OrderAnswer::Refused),
-        any_outcome().prop_map(OrderAnswer::Done),
+        ("[a-f0-9]{1,64}", any_outcome()).prop_map(|(id, outcome)| OrderAnswer::Done {
+            container_id: id.as_str().into(),
+            outcome,
+        }),
     ]
 }
 
