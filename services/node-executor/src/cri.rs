@@ -41,6 +41,8 @@ const VERSION_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_MESSAGE: usize = 16 << 20;
 
 const POD_UID: &str = "io.kubernetes.pod.uid";
+const POD_NAMESPACE: &str = "io.kubernetes.pod.namespace";
+const POD_NAME: &str = "io.kubernetes.pod.name";
 const CONTAINER_NAME: &str = "io.kubernetes.container.name";
 const RESTART_COUNT: &str = "io.kubernetes.container.restartCount";
 
@@ -165,7 +167,12 @@ impl Cri {
     ) -> Result<Vec<ListedInstance>, CriError> {
         let mut client = self.client.clone();
         let filter = ContainerFilter {
-            label_selector: HashMap::from([(POD_UID.to_owned(), instance.pod_uid.to_string())]),
+            // All three: the uid alone comes from what a pod's author may have written (a static pod's annotation).
+            label_selector: HashMap::from([
+                (POD_UID.to_owned(), instance.pod_uid.to_string()),
+                (POD_NAMESPACE.to_owned(), instance.namespace.to_string()),
+                (POD_NAME.to_owned(), instance.pod.to_string()),
+            ]),
             ..ContainerFilter::default()
         };
         let listed = call("ListContainers", CALL_TIMEOUT, async move {

@@ -135,7 +135,12 @@ async fn remove_old_logs(folder: &Path) -> io::Result<()> {
         names.extend(entry.file_name().into_string());
     }
     for name in logs_to_remove(&names) {
-        fs::remove_file(folder.join(name)).await?;
+        match fs::remove_file(folder.join(name)).await {
+            Ok(()) => {}
+            // The kubelet rotates logs too.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(())
 }

@@ -88,6 +88,14 @@ impl PodPlan {
         self
     }
 
+    /// Changes the container that was added last.
+    pub fn changed(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        if let Some(container) = self.containers.last_mut() {
+            change(container);
+        }
+        self
+    }
+
     /// A field of the pod's spec.
     pub fn with(mut self, field: &str, value: Value) -> Self {
         self.more[field] = value;
