@@ -4,6 +4,7 @@ set shell := ["bash", "-euo", "pipefail", "-c"]
 set positional-arguments
 
 cluster_bin := "cargo run -q -p cluster --"
+compose := "$(docker compose version >/dev/null 2>&1 && echo docker compose || echo docker-compose) -f compose/compose.yaml"
 export CARGO_TERM_PROGRESS_WHEN := "never"
 
 # List what there is
@@ -15,7 +16,7 @@ demo *arguments:
     @cargo run -q -p e2e --bin demo -- "$@"
 
 # Every check and every test there is
-test: check test-offline test-integration test-e2e
+test: check deny test-offline test-integration test-e2e
 
 # Formatting, lints, spelling
 check:
@@ -52,6 +53,18 @@ cluster *arguments:
 # Roll our services out on the test cluster, from the manifests
 deploy:
     @{{ cluster_bin }} deploy
+
+# NATS, Jaeger and our services with Docker, against the cluster of KUBECONFIG (compose/README.md)
+up *arguments:
+    {{ compose }} up --build --detach "$@"
+
+# End what `up` started
+down *arguments:
+    {{ compose }} --profile node down "$@"
+
+# See compose recreate a container: on a test cluster, with this machine's Docker engine
+test-compose:
+    compose/test
 
 # Write the CRDs anew from their Rust types
 crds:

@@ -4,14 +4,15 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
-use model::{labels, presence::LastSeen};
+use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec};
+use model::{ids::RuntimeContainerId, labels, presence::LastSeen};
 use serde_json::Value;
 
 use crate::{
     Facts, Verdict,
     inject::{self, Target},
     read::{Faults, at, is_object_name},
+    status_annotations,
 };
 
 /// A node that was not seen for this long earns a warning.
@@ -27,6 +28,7 @@ pub(crate) fn review_create(object: &Value, facts: &Facts) -> Verdict {
     faults.check_number(spec, "ttlSecondsAfterFinished", 0, i64::from(i32::MAX));
     let pod = check_pod(&mut faults, spec, facts);
     let targets = check_containers(&mut faults, spec, pod);
+    check_runtimes(&mut faults, &targets);
     if !faults.0.is_empty() {
         return Verdict {
             faults: faults.0,
@@ -36,10 +38,14 @@ pub(crate) fn review_create(object: &Value, facts: &Facts) -> Verdict {
     let Some(pod) = pod else {
         return Verdict::default();
     };
+    let mut completed = object.clone();
+    let mut warnings = warnings(pod, facts);
+    warnings.extend(status_annotations::take_away(&mut completed));
+    inject::complete(&mut completed, pod, &targets, facts);
     Verdict {
         faults: Vec::new(),
-        warnings: warnings(pod, facts),
-        patch: inject::complete(object, pod, &targets, facts.trace_parent.as_deref()),
+        warnings,
+        patch: json_patch::diff(object, &completed),
     }
 }
 
@@ -122,12 +128,12 @@ fn check_pod<'a>(faults: &mut Faults, spec: &Value, facts: &'a Facts) -> Option<
     None
 }
 
-/// The containers with the instances that run, as far as they can be recreated.
+/// The containers with their place in the list and the instances that run, as far as they can be recreated.
 fn check_containers<'a>(
     faults: &mut Faults,
     spec: &Value,
     pod: Option<&'a Pod>,
-) -> Vec<Target<'a>> {
+) -> Vec<(usize, Target<'a>)> {
     let entries = match spec.get("containers") {
         Some(Value::Array(entries)) if !entries.is_empty() => entries,
         Some(Value::Array(_) | Value::Null) | None => {
@@ -164,13 +170,38 @@ fn check_containers<'a>(
                 faults.bad(field, format!("container {name} is named twice"));
             }
             Some(name) => match pod.map(|pod| find(pod, name)) {
-                Some(Ok(target)) => targets.push(target),
+                Some(Ok(target)) => targets.push((index, target)),
                 Some(Err(problem)) => faults.bad(field, problem),
                 None => {} // The pod's fault is told already.
             },
         }
     }
     targets
+}
+
+/// One node-executor speaks to one runtime: what another one started cannot be meant in the same request.
+fn check_runtimes(faults: &mut Faults, targets: &[(usize, Target<'_>)]) {
+    let mut first: Option<(&str, RuntimeContainerId)> = None;
+    for (index, target) in targets {
+        let field = format!("spec.containers[{index}].name");
+        let name = &target.container.name;
+        let id = target.status.container_id.as_deref().unwrap_or_default();
+        match (id.parse::<RuntimeContainerId>(), &first) {
+            (Err(problem), _) => faults.bad(field, format!("container {name}: {problem}")),
+            (Ok(id), None) => first = Some((name, id)),
+            (Ok(id), Some((other, other_id))) if id.runtime != other_id.runtime => {
+                let [mine, theirs] = [&id.runtime, &other_id.runtime];
+                faults.bad(
+                    field,
+                    format!(
+                        "container {name} is run by {mine} and container {other} by {theirs}; \
+                         name containers of one runtime in one request"
+                    ),
+                );
+            }
+            (Ok(_), Some(_)) => {}
+        }
+    }
 }
 
 /// A container that can be recreated, or why it cannot.
@@ -185,7 +216,7 @@ fn find<'a>(pod: &'a Pod, name: &str) -> Result<Target<'a>, String> {
             status.and_then(|status| status.container_statuses.as_ref()),
         )
     } else if let Some(container) = init_containers.find(named) {
-        if container.restart_policy.as_deref() != Some("Always") {
+        if !is_native_sidecar(container) {
             return Err(format!(
                 "{name} is an init container; only containers and native sidecars \
                  (init containers with restartPolicy Always) can be recreated"
@@ -196,15 +227,12 @@ fn find<'a>(pod: &'a Pod, name: &str) -> Result<Target<'a>, String> {
             status.and_then(|status| status.init_container_statuses.as_ref()),
         )
     } else {
-        let names: Vec<_> = spec
-            .containers
-            .iter()
-            .map(|container| &*container.name)
-            .collect();
-        return Err(format!(
-            "the pod has no container {name}; it has {}",
-            names.join(", ")
-        ));
+        let mut ephemeral = spec.ephemeral_containers.iter().flatten();
+        return Err(if ephemeral.any(|container| container.name == name) {
+            format!("{name} is an ephemeral container, which no kubelet starts again")
+        } else {
+            format!("the pod has no container {name}; it has {}", names(spec))
+        });
     };
     let started = |status: &&ContainerStatus| {
         status.name == name
@@ -219,6 +247,21 @@ fn find<'a>(pod: &'a Pod, name: &str) -> Result<Target<'a>, String> {
             "container {name} has never started: there is nothing to recreate"
         )),
     }
+}
+
+/// What can be named: the containers, and the native sidecars after them.
+fn names(spec: &PodSpec) -> String {
+    let sidecars = spec.init_containers.iter().flatten();
+    let sidecars = sidecars.filter(|container| is_native_sidecar(container));
+    let all = spec.containers.iter().chain(sidecars);
+    all.map(|container| &*container.name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// An init container that is kept running (KEP-753).
+fn is_native_sidecar(container: &Container) -> bool {
+    container.restart_policy.as_deref() == Some("Always")
 }
 
 fn warnings(pod: &Pod, facts: &Facts) -> Vec<String> {

@@ -1,9 +1,10 @@
-//! What admission writes into a creation: labels, defaults, read-only fields, the trace.
+//! What admission writes into a creation: labels, defaults, read-only fields, who asked, the trace.
 
-use json_patch::Patch;
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
 use model::labels;
 use serde_json::{Map, Value, json};
+
+use crate::Facts;
 
 /// The longest label value (Kubernetes).
 const LONGEST_LABEL_VALUE: usize = 63;
@@ -14,24 +15,31 @@ pub(crate) struct Target<'a> {
     pub(crate) status: &'a ContainerStatus,
 }
 
-/// The patch that completes a request without faults. `targets` are in the order of its list.
+/// Completes a request without faults. Each target has its place in the request's list.
 pub(crate) fn complete(
-    object: &Value,
+    object: &mut Value,
     pod: &Pod,
-    targets: &[Target<'_>],
-    trace_parent: Option<&str>,
-) -> Patch {
-    let mut completed = object.clone();
-    write_labels(&mut completed, pod);
-    if let Some(trace_parent) = trace_parent {
-        entries(&mut completed, "annotations")
-            .insert(labels::TRACE_PARENT.to_owned(), json!(trace_parent));
+    targets: &[(usize, Target<'_>)],
+    facts: &Facts,
+) {
+    write_labels(object, pod);
+    write_annotations(object, facts);
+    write_strategy(&mut object["spec"], pod);
+    for (index, target) in targets {
+        write_target(&mut object["spec"]["containers"][*index], target);
     }
-    write_strategy(&mut completed["spec"], pod);
-    for (index, target) in targets.iter().enumerate() {
-        write_target(&mut completed["spec"]["containers"][index], target);
+}
+
+fn write_annotations(object: &mut Value, facts: &Facts) {
+    let annotations = entries(object, "annotations");
+    if let Some(trace_parent) = &facts.trace_parent {
+        annotations.insert(labels::TRACE_PARENT.to_owned(), json!(trace_parent));
     }
-    json_patch::diff(object, &completed)
+    // What the request itself says of who asks is nobody's word.
+    match &facts.requested_by {
+        Some(user) => annotations.insert(labels::REQUESTED_BY.to_owned(), json!(user)),
+        None => annotations.remove(labels::REQUESTED_BY),
+    };
 }
 
 fn write_labels(object: &mut Value, pod: &Pod) {

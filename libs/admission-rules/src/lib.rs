@@ -1,13 +1,15 @@
-//! What a ContainerRecreateRequest may say, and what is written into it.
+//! What a ContainerRecreateRequest may say, and what is written into it; which pods get our readiness gate.
 //!
-//! Owns every check and every injection of the CRR webhook: [`review`] answers one question and remembers
-//! nothing. It reads neither cluster nor clock; [`needed_pod`] says what has to be read first.
+//! Owns every check and every injection of the webhooks: [`review`] and [`gate_pod`] answer one question and
+//! remember nothing. It reads neither cluster nor clock; [`needed_pod`] says what has to be read first.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod create;
+mod gate;
 mod inject;
 mod read;
+mod status_annotations;
 mod update;
 mod verdict;
 
@@ -15,6 +17,7 @@ use k8s_openapi::api::core::v1::Pod;
 use model::presence::LastSeen;
 use serde_json::Value;
 
+pub use gate::{GateScope, gate_pod};
 pub use verdict::{Code, Fault, Verdict};
 
 /// One review as the API server asks for it. The objects are as the user sent them: anything.
@@ -24,7 +27,7 @@ pub enum Request<'a> {
     Update { object: &'a Value, old: &'a Value },
 }
 
-/// What the cluster says around a creation.
+/// What is known around a creation.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
     /// The pod of that name, if there is one.
@@ -37,6 +40,8 @@ pub struct Facts {
     pub other_active: Vec<String>,
     /// W3C `traceparent` of the creation.
     pub trace_parent: Option<String>,
+    /// The user whose request it is, as the API server authenticated them.
+    pub requested_by: Option<String>,
 }
 
 /// The pod that has to be read before the review, if the request names one.

@@ -8,10 +8,8 @@ use serde_json::Value;
 use crate::{
     Verdict,
     read::{Faults, annotation, label},
+    status_annotations,
 };
-
-/// Set once by the unready grace; then it stays (OpenKruise, v1alpha1).
-const UNREADY_ACQUIRED: &str = "crr.apps.kruise.io/unready-acquired";
 
 pub(crate) fn review_update(object: &Value, old: &Value) -> Verdict {
     let mut faults = Faults::default();
@@ -23,14 +21,28 @@ pub(crate) fn review_update(object: &Value, old: &Value) -> Verdict {
             faults.forbidden(format!("metadata.labels[{name}]"), "cannot be changed");
         }
     }
-    let acquired = annotation(old, UNREADY_ACQUIRED);
-    if acquired.is_some() && annotation(object, UNREADY_ACQUIRED) != acquired {
-        let field = format!("metadata.annotations[{UNREADY_ACQUIRED}]");
+    let acquired = annotation(old, labels::UNREADY_ACQUIRED);
+    // In v1beta1 it is a condition, which no update of the object can touch.
+    if acquired.is_some() && annotation(object, labels::UNREADY_ACQUIRED) != acquired {
+        let field = format!("metadata.annotations[{}]", labels::UNREADY_ACQUIRED);
         faults.forbidden(field, "cannot be changed once it is set");
     }
+    if annotation(object, labels::REQUESTED_BY) != annotation(old, labels::REQUESTED_BY) {
+        let field = format!("metadata.annotations[{}]", labels::REQUESTED_BY);
+        faults.forbidden(field, "cannot be changed: it says who created the request");
+    }
+    if !faults.0.is_empty() {
+        return Verdict {
+            faults: faults.0,
+            ..Verdict::default()
+        };
+    }
+    let mut cleaned = object.clone();
+    let warnings = status_annotations::take_away(&mut cleaned);
     Verdict {
-        faults: faults.0,
-        ..Verdict::default()
+        faults: Vec::new(),
+        warnings,
+        patch: json_patch::diff(object, &cleaned),
     }
 }
 
@@ -71,6 +83,40 @@ mod tests {
                 "metadata.labels[crr.apps.kruise.io/pod-uid]: cannot be changed",
                 "metadata.labels[crr.apps.kruise.io/node-name]: cannot be changed",
             ],
+        );
+    }
+
+    #[test]
+    fn who_asked_and_since_when_the_pod_is_drained_stay() {
+        let with = |key: &str, value: Value| json!({"metadata": {"annotations": {key: value}}});
+        let cases = [
+            (
+                labels::REQUESTED_BY,
+                "cannot be changed: it says who created the request",
+            ),
+            (labels::UNREADY_ACQUIRED, "cannot be changed once it is set"),
+        ];
+        for (key, problem) in cases {
+            let fault = format!("metadata.annotations[{key}]: {problem}");
+            let old = with(key, json!("one"));
+            check(&old, &old, &[]);
+            for changed in [
+                with(key, json!("other")),
+                with("mine", json!("a")),
+                json!({}),
+            ] {
+                check(&changed, &old, &[&fault]);
+            }
+        }
+        // Who asked is not said later either; the drain begins when it begins.
+        let forged = with(labels::REQUESTED_BY, json!("me"));
+        let fault = "metadata.annotations[podwright.dev/requested-by]: \
+                     cannot be changed: it says who created the request";
+        check(&forged, &json!({}), &[fault]);
+        check(
+            &with(labels::UNREADY_ACQUIRED, json!("now")),
+            &json!({}),
+            &[],
         );
     }
 }

@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use model::{
     ids::NodeName,
-    order::{OrderAnswer, Refusal, StopOrder, StopReport},
+    order::{
+        DropAnswer, DropOrder, NodeAnswer, NodeOrder, OrderAnswer, Refusal, StopOrder, StopReport,
+    },
     presence::{LastSeen, Presence},
 };
 use wire::{InvalidMessage, Message, decode_presence, encode_presence};
@@ -33,6 +35,21 @@ impl Bus {
             .await
     }
 
+    /// Orders a drop of dead instances of a node. Repeat it for as long as it is wanted.
+    ///
+    /// # Errors
+    /// No answer, and why.
+    pub async fn send_drop_order(
+        &self,
+        node: &NodeName,
+        order: &DropOrder,
+        traceparent: Option<&str>,
+        deadline: Duration,
+    ) -> Result<DropAnswer, RequestError> {
+        self.ask(subjects::order(node), order.encode(), traceparent, deadline)
+            .await
+    }
+
     /// The orders to a node.
     ///
     /// # Errors
@@ -40,9 +57,9 @@ impl Bus {
     pub async fn serve_orders(
         &self,
         node: &NodeName,
-    ) -> Result<Deliveries<StopOrder, OrderAnswer>, SubscribeError> {
+    ) -> Result<Deliveries<NodeOrder, NodeAnswer>, SubscribeError> {
         let reader = Reader {
-            read: |_, bytes| StopOrder::decode(bytes),
+            read: |_, bytes| NodeOrder::decode(bytes),
             refuse: refuse_order,
         };
         Deliveries::subscribe(self, subjects::order(node), reader).await
@@ -129,8 +146,8 @@ impl Bus {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "the shape of `Reader::refuse`")]
-fn refuse_order(error: &InvalidMessage) -> Option<OrderAnswer> {
-    Some(OrderAnswer::Refused(Refusal::Invalid {
-        message: error.to_string(),
-    }))
+fn refuse_order(error: &InvalidMessage) -> Option<NodeAnswer> {
+    let message = error.to_string();
+    let refusal = OrderAnswer::Refused(Refusal::Invalid { message });
+    Some(refusal.into())
 }

@@ -8,13 +8,13 @@ use std::time::Duration;
 use jiff::Timestamp;
 use model::{
     crr::{ContainerRecreateState, CrrContainer},
-    ids::{ContainerId, ContainerName, RuntimeContainerId},
+    ids::{ContainerId, ContainerName, PodUid, RuntimeContainerId},
     order::{Refusal, StopOutcome},
     phase::ContainerPhase,
     pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
 };
 
-use crate::{NODE_SILENCE_SHOWN, OrderProgress, PodView, SeenRunning, Silence, Snapshot};
+use crate::{NODE_SILENCE_SHOWN, OrderProgress, PodView, Seen, Silence, Snapshot};
 
 /// How long a silent node is asked whether it was us who stopped an instance that is gone already.
 const ASK_WHO_STOPPED: Duration = Duration::from_secs(10);
@@ -96,7 +96,7 @@ fn judge_refusal(refusal: &Refusal) -> RefusalMeans {
     match refusal {
         Refusal::OtherInstance { .. } | Refusal::AlreadyExited => RefusalMeans::Restarted,
         Refusal::NoSuchContainer => RefusalMeans::NotYet("not found container on Node".to_owned()),
-        Refusal::NoSuchPod | Refusal::RuntimeUnavailable { .. } => {
+        Refusal::NoSuchPod | Refusal::StillRunning | Refusal::RuntimeUnavailable { .. } => {
             RefusalMeans::NotYet(refusal.to_string())
         }
         Refusal::Invalid { .. } => RefusalMeans::Never(refusal.to_string()),
@@ -153,9 +153,14 @@ fn judge_return(
         return waiting(String::new());
     };
     if stopped_instance(snapshot, container) == Some(&current.id) {
-        return match will_not_return(status) {
-            Some(reason) => failed(state, reason),
-            None => waiting(String::new()),
+        return match (will_not_return(status), &status.state) {
+            (Some(reason), _) => failed(state, reason),
+            (None, ContainerState::Waiting { reason, message }) => {
+                waiting(waiting_reason(reason, message))
+            }
+            (None, ContainerState::Running { .. } | ContainerState::Terminated { .. }) => {
+                waiting(String::new())
+            }
         };
     }
     match &status.state {
@@ -163,7 +168,7 @@ fn judge_return(
             judge_uptime(snapshot, current, &container.name, now, state)
         }
         ContainerState::Running { .. } => waiting("the new container is not ready".to_owned()),
-        ContainerState::Waiting { reason, .. } => waiting(reason.clone().unwrap_or_default()),
+        ContainerState::Waiting { reason, message } => waiting(waiting_reason(reason, message)),
         ContainerState::Terminated { exit_code, .. } => match will_not_return(status) {
             Some(reason) => failed(state, reason),
             None => waiting(format!("the new container exited with code {exit_code}")),
@@ -191,7 +196,7 @@ fn judge_uptime(
         };
     }
     match snapshot.seen_running.get(name) {
-        Some(SeenRunning {
+        Some(Seen {
             container_id,
             since,
         }) if container_id == current => {
@@ -215,8 +220,14 @@ fn judge_uptime(
     }
 }
 
+/// The kubelet's word on why a container is not running.
+fn waiting_reason(reason: &Option<String>, message: &Option<String>) -> String {
+    let words = reason.iter().chain(message).map(String::as_str);
+    words.collect::<Vec<_>>().join(": ")
+}
+
 /// Why the kubelet will not start the container again, if it will not.
-fn will_not_return(status: &ContainerStatus) -> Option<String> {
+pub(crate) fn will_not_return(status: &ContainerStatus) -> Option<String> {
     let ContainerState::Terminated { exit_code, .. } = &status.state else {
         return None;
     };
@@ -244,7 +255,7 @@ fn failed(before: ContainerRecreateState, message: String) -> Judgement {
 }
 
 /// The instance whose successor is waited for: the one our order named, else the one of the fence.
-fn stopped_instance<'a>(
+pub(crate) fn stopped_instance<'a>(
     snapshot: &'a Snapshot,
     container: &'a CrrContainer,
 ) -> Option<&'a ContainerId> {
@@ -277,6 +288,12 @@ pub(crate) fn present_pod(snapshot: &Snapshot) -> Option<&Pod> {
         PodView::Present(pod) => Some(pod),
         PodView::Unknown | PodView::Gone => None,
     }
+}
+
+/// The uid by which the node knows the pod: a static pod's is not that of its mirror in the API.
+pub(crate) fn node_pod_uid(snapshot: &Snapshot) -> Option<PodUid> {
+    let static_uid = present_pod(snapshot).and_then(|pod| pod.static_uid.clone());
+    static_uid.or_else(|| snapshot.crr.pod_uid.clone())
 }
 
 /// The state that was last written, or the first one.

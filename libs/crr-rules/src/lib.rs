@@ -1,18 +1,25 @@
 //! What a ContainerRecreateRequest needs next.
 //!
-//! Owns every decision of the crr-scheduler: [`plan`] from what is observed, [`order_book`] for what was
-//! ordered and not answered. Pure: time is an argument, and nothing is remembered but the order book.
+//! Owns every decision of the crr-scheduler: [`plan`] from what is observed, [`order_book`] and [`DropBook`] for what
+//! was ordered and not answered. Pure: time is an argument, and nothing is remembered but the books.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
+mod back_off;
+mod conditions;
 mod container;
+mod drop_book;
+mod events;
 pub mod order_book;
 mod plan;
 mod snapshot;
+mod unready;
 
+pub use drop_book::DropBook;
+pub use events::{About, CrrEvent};
 pub use order_book::{OrderBook, OrderProgress, Silence};
-pub use plan::{Plan, plan};
-pub use snapshot::{KnownOrder, PodView, SeenRunning, Snapshot, Turn};
+pub use plan::{GateWrite, Plan, Write, plan};
+pub use snapshot::{KnownOrder, PodView, Seen, Snapshot, Turn};
 
 use std::time::Duration;
 
@@ -36,4 +43,9 @@ pub mod messages {
     pub const DEADLINE: &str = "recreating has exceeded the activeDeadlineSeconds";
     pub const NOT_ADMITTED: &str =
         "the request lacks the labels that admission writes: is the webhook installed?";
+
+    /// Of a CRR that waits for its turn.
+    pub(crate) fn waiting_for(other: &model::ids::CrrName) -> String {
+        format!("waiting for ContainerRecreateRequest {other} of the same pod")
+    }
 }

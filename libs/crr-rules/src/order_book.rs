@@ -55,7 +55,7 @@ pub struct OrderBook {
 #[derive(Clone, Debug)]
 struct Entry {
     progress: OrderProgress,
-    /// The instance that the last sending named.
+    /// The instance that the last sending named, or that the node says it was done to.
     target: ContainerId,
     attempt: u32,
     send_again_at: Timestamp,
@@ -113,7 +113,13 @@ impl OrderBook {
             // any => Refused
             OrderAnswer::Refused(refusal) => OrderProgress::Refused(refusal),
             // any => Done
-            OrderAnswer::Done(outcome) => OrderProgress::Done(outcome),
+            OrderAnswer::Done {
+                container_id,
+                outcome,
+            } => {
+                entry.target = container_id;
+                OrderProgress::Done(outcome)
+            }
         };
     }
 
@@ -154,6 +160,7 @@ impl OrderBook {
         if report.sequence > entry.sequence {
             entry.sequence = report.sequence;
             // any => Done
+            entry.target = report.instance.container_id.clone();
             entry.progress = OrderProgress::Done(report.outcome.clone());
         }
     }

@@ -1,253 +1,275 @@
 //! From a snapshot to what is to be done now.
 //!
-//! Owns the order among containers, the ends of a CRR and the thrift of its status writes. A plan leaves
-//! nothing to choose: the scheduler writes the status first, and only then sends the order.
+//! Owns the order among containers and the thrift of status writes; the ends of a CRR are in `plan/end.rs`. A plan leaves
+//! nothing to choose: the scheduler writes first, and only then sends the order.
+
+mod end;
 
 use jiff::Timestamp;
 use model::{
-    crr::{ContainerRecreateState, CrrContainer, CrrStatus, FailurePolicy},
+    condition::ConditionType,
+    crr::{ContainerRecreateState, ContainerSnapshot, CrrContainer, CrrStatus},
     ids::{ContainerId, OrderId},
-    order::{Instance, Refusal, StopOrder, StopOutcome},
+    order::{DropOrder, Instance, Refusal, StopOrder},
     phase::{ContainerPhase, CrrPhase},
+    pod::ContainerState,
 };
 
 use crate::{
-    DEFAULT_GRACE, NODE_SILENCE_LIMIT, NODE_SILENCE_SHOWN, OrderProgress, PROGRESS_INTERVAL,
-    PodView, Silence, Snapshot, Turn,
-    container::{Judgement, elapsed, judge, present_pod},
+    CrrEvent, DEFAULT_GRACE, NODE_SILENCE_LIMIT, NODE_SILENCE_SHOWN, OrderProgress,
+    PROGRESS_INTERVAL, Snapshot, Turn,
+    back_off::{Return, judge_back_off},
+    conditions::{Situation, conditions},
+    container::{Judgement, container_status, judge, node_pod_uid, present_pod, stopped_instance},
+    events::events,
     messages,
+    unready::{Drain, drain},
 };
+
+use self::end::{plan_after_end, plan_close, reason_to_end};
 
 /// What a CRR needs now. `default()` is nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
-    /// Write this status; nothing else of the plan may be done before it is stored.
-    pub status: Option<CrrStatus>,
+    /// The one write that is due; nothing is ordered before it is stored.
+    pub write: Option<Write>,
     /// Keep this one stop outstanding until it is answered; `attempt` is the order book's.
     pub order: Option<StopOrder>,
-    /// Take the `active` label off.
-    pub remove_active_label: bool,
-    /// Delete the CRR: its time to live is over.
-    pub delete: bool,
+    /// Keep these drops outstanding; `attempt` is the drop book's.
+    pub drops: Vec<DropOrder>,
+    /// Have the kubelet look at the pod now.
+    pub nudge: bool,
+    /// Every event there is reason for, told before or not.
+    pub events: Vec<CrrEvent>,
     /// The pod's status is needed to go on.
     pub needs_pod: bool,
     /// Plan again at that moment even if nothing happens.
     pub wake_at: Option<Timestamp>,
 }
 
+/// A write to the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    Status(CrrStatus),
+    /// Put our finalizer on the CRR, before its pod is held NotReady.
+    AddFinalizer,
+    /// Open or shut the pod's readiness gate.
+    Gate(GateWrite),
+    /// Take the `active` label and our finalizer off the CRR.
+    Close,
+    /// Delete the CRR: its time to live is over.
+    Delete,
+}
+
+/// A pod's readiness gate as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GateWrite {
+    /// The pod's version that this was decided on: another writer's entry must not be lost.
+    pub pod_version: String,
+    pub is_open: bool,
+    pub message: String,
+    /// Write Ready as false too, instead of waiting for the kubelet's next look.
+    pub is_ready_too: bool,
+}
+
+// === impl Plan ===
+
+impl Plan {
+    fn of(write: Write) -> Self {
+        Self {
+            write: Some(write),
+            ..Self::default()
+        }
+    }
+}
+
 /// Decides what one CRR needs. The same snapshot at the same moment gives the same plan.
 pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
-    if snapshot.crr.is_being_deleted {
-        return Plan::default();
-    }
-    match snapshot.crr.status.phase {
+    let plan = match snapshot.crr.status.phase {
+        _ if snapshot.crr.is_being_deleted => plan_close(snapshot).unwrap_or_default(),
         Some(CrrPhase::Completed) => plan_after_end(snapshot, now),
         Some(CrrPhase::Pending | CrrPhase::Recreating) | None => plan_active(snapshot, now),
-    }
-}
-
-/// After the end: a stop that was in flight is still told, the label goes, later the CRR.
-fn plan_after_end(snapshot: &Snapshot, now: Timestamp) -> Plan {
-    let crr = &snapshot.crr;
-    let late = late_results(snapshot);
-    if late != crr.status.containers {
-        let status = CrrStatus {
-            containers: late,
-            ..crr.status.clone()
-        };
-        return Plan {
-            status: Some(status),
-            ..Plan::default()
-        };
-    }
-    if crr.is_labelled_active {
-        return Plan {
-            remove_active_label: true,
-            ..Plan::default()
-        };
-    }
-    let Some((ttl, completed_at)) = crr.ttl_after_finished.zip(crr.status.completed_at) else {
-        return Plan::default();
     };
-    let ends_at = completed_at + ttl;
-    if now >= ends_at {
-        Plan {
-            delete: true,
-            ..Plan::default()
-        }
-    } else {
-        Plan {
-            wake_at: Some(ends_at),
-            ..Plan::default()
-        }
+    Plan {
+        events: events(snapshot),
+        ..plan
     }
-}
-
-/// The written states, with the stops that ended after the CRR did.
-fn late_results(snapshot: &Snapshot) -> Vec<ContainerRecreateState> {
-    let told = |state: &ContainerRecreateState| {
-        let order = snapshot.orders.get(&state.name);
-        let was_stopped = order.is_some_and(|order| {
-            matches!(
-                &order.progress,
-                OrderProgress::Done(StopOutcome::Stopped { .. })
-            )
-        });
-        if state.phase == ContainerPhase::Pending && was_stopped {
-            let phase = ContainerPhase::Recreating;
-            ContainerRecreateState {
-                phase,
-                is_killed: true,
-                ..state.clone()
-            }
-        } else {
-            state.clone()
-        }
-    };
-    snapshot.crr.status.containers.iter().map(told).collect()
 }
 
 fn plan_active(snapshot: &Snapshot, now: Timestamp) -> Plan {
     let crr = &snapshot.crr;
-    let judgements: Vec<Judgement> = crr
-        .containers
-        .iter()
+    let containers = crr.containers.iter();
+    let judgements: Vec<Judgement> = containers
         .map(|container| judge(snapshot, container, now))
         .collect();
-    let states: Vec<_> = judgements
+    let look_again_at = judgements
         .iter()
-        .map(|judgement| judgement.state.clone())
+        .filter_map(|judgement| judgement.look_again_at)
+        .min();
+    let states: Vec<_> = judgements
+        .into_iter()
+        .map(|judgement| judgement.state)
         .collect();
-
-    if let Some(message) = reason_to_end(snapshot, &states, now) {
-        return plan_end(states, message, now);
+    if let Some(end) = reason_to_end(snapshot, &states, now) {
+        let situation = Situation::Ended(end);
+        return Plan::of(Write::Status(CrrStatus {
+            completed_at: Some(now),
+            message: end.message().to_owned(),
+            ..status(snapshot, CrrPhase::Completed, situation, states, now)
+        }));
     }
     let deadline = crr
         .active_deadline
         .map(|deadline| crr.created_at + deadline);
     if let Turn::Behind(other) = &snapshot.turn {
-        let message = format!("waiting for ContainerRecreateRequest {other} of the same pod");
-        let status = (crr.status.phase != Some(CrrPhase::Pending) || crr.status.message != message)
-            .then_some(CrrStatus {
-                phase: Some(CrrPhase::Pending),
-                completed_at: None,
-                message,
-                containers: states,
-            });
+        let situation = Situation::Behind(other);
+        let status = CrrStatus {
+            message: messages::waiting_for(other),
+            ..status(snapshot, CrrPhase::Pending, situation, states, now)
+        };
         return Plan {
-            status,
+            write: (status != crr.status).then_some(Write::Status(status)),
             wake_at: deadline,
             ..Plan::default()
         };
     }
-    if crr.status.phase != Some(CrrPhase::Recreating) {
-        return Plan {
-            status: Some(recreating(states)),
-            needs_pod: true,
-            ..Plan::default()
-        };
+    let plan = Plan {
+        needs_pod: true,
+        wake_at: deadline.into_iter().chain(look_again_at).min(),
+        ..Plan::default()
+    };
+    plan_turn(snapshot, states, now, plan)
+}
+
+/// A CRR whose turn it is: the pod is drained if that was asked for, then the containers are worked on.
+fn plan_turn(
+    snapshot: &Snapshot,
+    states: Vec<ContainerRecreateState>,
+    now: Timestamp,
+    plan: Plan,
+) -> Plan {
+    let (situation, drain_ends) = match drain(snapshot) {
+        Drain::Write(write) => {
+            let write = Some(write);
+            return Plan { write, ..plan };
+        }
+        Drain::NeedsPod => return plan,
+        Drain::Begins => (Situation::Draining, None),
+        Drain::Until(end) if now < end => (Situation::Draining, Some(end)),
+        Drain::Until(_) | Drain::NotAsked => (Situation::Working, None),
+    };
+    let written = &snapshot.crr.status;
+    let wanted = status(snapshot, CrrPhase::Recreating, situation, states, now);
+    if written.phase != Some(CrrPhase::Recreating) || begins_grace(&wanted, written) {
+        let write = Some(Write::Status(wanted));
+        return Plan { write, ..plan };
     }
-    let order = next_stop(snapshot, &states);
-    let mut wake = vec![deadline, silence_wake(snapshot, now)];
-    wake.extend(judgements.iter().map(|judgement| judgement.look_again_at));
-    let mut status = None;
-    if states != crr.status.containers {
+    let plan = Plan {
+        wake_at: plan.wake_at.into_iter().chain(drain_ends).min(),
+        ..plan
+    };
+    work(snapshot, wanted, drain_ends.is_some(), now, plan)
+}
+
+/// Whether the drain's beginning is in the one status and not yet in the other.
+fn begins_grace(wanted: &CrrStatus, written: &CrrStatus) -> bool {
+    let grace = ConditionType::PreRecreateGrace;
+    wanted.condition(grace).is_some() && written.condition(grace).is_none()
+}
+
+/// The work on the containers of a CRR whose start is written.
+fn work(
+    snapshot: &Snapshot,
+    wanted: CrrStatus,
+    is_draining: bool,
+    now: Timestamp,
+    plan: Plan,
+) -> Plan {
+    let mut wake = vec![plan.wake_at, silence_wake(snapshot, now)];
+    let order = if is_draining {
+        None
+    } else {
+        next_stop(snapshot, &wanted.containers)
+    };
+    let mut drops = Vec::new();
+    for (container, state) in snapshot.crr.containers.iter().zip(&wanted.containers) {
+        match judge_back_off(snapshot, container, state, now) {
+            Return::ByItself => {}
+            Return::Unclear { until } => wake.push(Some(until)),
+            Return::Drop(drop) => drops.push(drop),
+        }
+    }
+    let mut write = None;
+    if wanted != snapshot.crr.status {
         let due = snapshot
             .status_written_at
             .map(|written_at| written_at + PROGRESS_INTERVAL);
         match due.filter(|due| now < *due) {
             Some(due) => wake.push(Some(due)),
-            None => status = Some(recreating(states)),
+            None => write = Some(Write::Status(wanted)),
         }
     }
-    let wake_at = wake.into_iter().flatten().min();
     Plan {
-        status,
+        write,
         order,
-        needs_pod: true,
-        wake_at,
-        ..Plan::default()
+        nudge: needs_nudge(snapshot, &drops),
+        drops,
+        wake_at: wake.into_iter().flatten().min(),
+        ..plan
     }
 }
 
-fn recreating(containers: Vec<ContainerRecreateState>) -> CrrStatus {
+/// Whether a drop was done that the pod has not been nudged for. A static pod cannot be: its mirror wakes nobody.
+fn needs_nudge(snapshot: &Snapshot, drops: &[DropOrder]) -> bool {
+    let is_static = present_pod(snapshot).is_some_and(|pod| pod.static_uid.is_some());
+    let dropped = drops
+        .iter()
+        .filter_map(|drop| snapshot.dropped_at.get(&drop.instance.container));
+    let last = dropped.max().copied();
+    !is_static && last.is_some_and(|last| snapshot.nudged_at.is_none_or(|nudged| nudged < last))
+}
+
+/// The status of a phase: states, what pod status says of the new instances, and conditions.
+fn status(
+    snapshot: &Snapshot,
+    phase: CrrPhase,
+    situation: Situation<'_>,
+    containers: Vec<ContainerRecreateState>,
+    now: Timestamp,
+) -> CrrStatus {
     CrrStatus {
-        phase: Some(CrrPhase::Recreating),
+        phase: Some(phase),
         completed_at: None,
         message: String::new(),
+        snapshot: new_instances(snapshot, &containers),
+        conditions: conditions(snapshot, &containers, situation, now),
         containers,
     }
 }
 
-fn plan_end(containers: Vec<ContainerRecreateState>, message: &str, now: Timestamp) -> Plan {
-    let status = CrrStatus {
-        phase: Some(CrrPhase::Completed),
-        completed_at: Some(now),
-        message: message.to_owned(),
-        containers,
-    };
-    Plan {
-        status: Some(status),
-        ..Plan::default()
-    }
-}
-
-/// Why the CRR ends now, as the status message says it (empty: all containers are through).
-fn reason_to_end(
-    snapshot: &Snapshot,
-    states: &[ContainerRecreateState],
-    now: Timestamp,
-) -> Option<&'static str> {
-    let crr = &snapshot.crr;
-    let Some(pod_uid) = &crr.pod_uid else {
-        return Some(messages::NOT_ADMITTED);
-    };
-    let has_pod_gone = match &snapshot.pod {
-        PodView::Unknown => false,
-        PodView::Gone => true,
-        PodView::Present(pod) => pod.uid != *pod_uid || pod.is_being_deleted,
-    };
-    let has_failed = states
-        .iter()
-        .any(|state| state.phase == ContainerPhase::Failed)
-        && crr.strategy.failure_policy == FailurePolicy::Fail;
-    let is_late = crr
-        .active_deadline
-        .is_some_and(|deadline| now >= crr.created_at + deadline);
-    if states.iter().all(|state| state.phase.is_final()) || has_failed {
-        Some("")
-    } else if has_pod_gone {
-        Some(messages::POD_GONE)
-    } else if is_late {
-        Some(messages::DEADLINE)
-    } else if silent_since(snapshot).is_some_and(|since| elapsed(since, now) >= NODE_SILENCE_LIMIT)
-    {
-        Some(messages::NODE_SILENT)
-    } else {
-        None
-    }
-}
-
-/// Since when the node has answered no order though the bus works.
-fn silent_since(snapshot: &Snapshot) -> Option<Timestamp> {
-    let silences = snapshot
-        .orders
-        .values()
-        .filter_map(|order| match &order.progress {
-            OrderProgress::Unanswered {
-                since,
-                silence: Silence::Node,
-            } => Some(*since),
-            OrderProgress::Unanswered {
-                silence: Silence::Bus,
-                ..
-            }
-            | OrderProgress::Sent
-            | OrderProgress::Accepted
-            | OrderProgress::Refused(_)
-            | OrderProgress::Done(_) => None,
-        });
-    silences.min()
+/// The running successors as pod status shows them; what was known of one stays until more is.
+fn new_instances(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Vec<ContainerSnapshot> {
+    let entries = snapshot.crr.containers.iter().zip(states);
+    let entries = entries.filter_map(|(container, state)| {
+        let known = || {
+            let mut known = snapshot.crr.status.snapshot.iter();
+            known.find(|entry| entry.name == container.name).cloned()
+        };
+        let status = container_status(snapshot, &container.name)?;
+        let current = status.container_id.as_ref()?;
+        let is_running = matches!(status.state, ContainerState::Running { .. });
+        let is_new = stopped_instance(snapshot, container) != Some(&current.id);
+        if state.phase == ContainerPhase::Pending || !is_new || !is_running {
+            return known();
+        }
+        Some(ContainerSnapshot {
+            name: container.name.clone(),
+            is_ready: status.is_ready,
+            restart_count: status.restart_count,
+            container_id: current.clone(),
+        })
+    });
+    entries.collect()
 }
 
 /// When silence has to be shown, or has lasted too long.
@@ -289,7 +311,7 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer) -> Option<StopOrder
         instance: Instance {
             namespace: crr.pod.namespace.clone(),
             pod: crr.pod.name.clone(),
-            pod_uid: crr.pod_uid.clone()?,
+            pod_uid: node_pod_uid(snapshot)?,
             container: container.name.clone(),
             container_id,
             restart_count,

@@ -20,8 +20,14 @@ pub struct Snapshot {
     pub pod: PodView,
     /// What became of the orders of this CRR, as far as this leader knows.
     pub orders: BTreeMap<ContainerName, KnownOrder>,
-    /// The first moment at which pod status showed the present instance running, by our own clock.
-    pub seen_running: BTreeMap<ContainerName, SeenRunning>,
+    /// Since when pod status has shown the present instance running, by our own clock.
+    pub seen_running: BTreeMap<ContainerName, Seen>,
+    /// Since when pod status has shown the present instance down.
+    pub seen_down: BTreeMap<ContainerName, Seen>,
+    /// When each container's dead instances were last known to be gone.
+    pub dropped_at: BTreeMap<ContainerName, Timestamp>,
+    /// When the pod was last nudged for this CRR.
+    pub nudged_at: Option<Timestamp>,
     pub turn: Turn,
     /// When this leader last wrote the CRR's status.
     pub status_written_at: Option<Timestamp>,
@@ -41,12 +47,12 @@ pub enum PodView {
     Unknown,
     /// No pod of that name exists.
     Gone,
-    Present(Pod),
+    Present(Box<Pod>),
 }
 
-/// An instance, and since when it has been seen running.
+/// An instance, and since when it has been seen as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SeenRunning {
+pub struct Seen {
     pub container_id: RuntimeContainerId,
     pub since: Timestamp,
 }

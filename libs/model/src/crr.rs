@@ -7,7 +7,9 @@ use std::time::Duration;
 use jiff::Timestamp;
 
 use crate::{
+    condition::{Condition, ConditionType},
     ids::{ContainerName, CrrKey, CrrUid, NodeName, PodKey, PodUid, RuntimeContainerId},
+    labels,
     order::PreStop,
     phase::{ContainerPhase, CrrPhase},
 };
@@ -21,6 +23,12 @@ pub struct Crr {
     pub is_being_deleted: bool,
     /// Whether the `active` label is on it.
     pub is_labelled_active: bool,
+    /// All its finalizers, ours and others'.
+    pub finalizers: Vec<String>,
+    /// The user who created it, as admission wrote it.
+    pub requested_by: Option<String>,
+    /// Whether a crash-loop back-off is left alone.
+    pub respects_back_off: bool,
     pub pod: PodKey,
     /// From the label that admission wrote; `None` on a CRR that never met our admission.
     pub pod_uid: Option<PodUid>,
@@ -35,6 +43,14 @@ pub struct Crr {
     pub status: CrrStatus,
     /// W3C `traceparent` of the creation.
     pub trace_parent: Option<String>,
+}
+
+impl Crr {
+    /// Whether our finalizer is on it: its pod's readiness may be held.
+    pub fn has_finalizer(&self) -> bool {
+        let mut finalizers = self.finalizers.iter();
+        finalizers.any(|finalizer| finalizer == labels::UNREADY_ACQUIRED)
+    }
 }
 
 /// One container of the restart list.
@@ -86,6 +102,17 @@ pub struct CrrStatus {
     pub completed_at: Option<Timestamp>,
     pub message: String,
     pub containers: Vec<ContainerRecreateState>,
+    /// What pod status said of the new instances.
+    pub snapshot: Vec<ContainerSnapshot>,
+    pub conditions: Vec<Condition>,
+}
+
+impl CrrStatus {
+    pub fn condition(&self, kind: ConditionType) -> Option<&Condition> {
+        self.conditions
+            .iter()
+            .find(|condition| condition.kind == kind)
+    }
 }
 
 /// One entry of `status.containerRecreateStates`.
@@ -96,4 +123,13 @@ pub struct ContainerRecreateState {
     pub message: String,
     /// Whether it was this CRR that stopped the instance.
     pub is_killed: bool,
+}
+
+/// One entry of `status.containerStatusSnapshot`: a new instance as pod status shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContainerSnapshot {
+    pub name: ContainerName,
+    pub is_ready: bool,
+    pub restart_count: u32,
+    pub container_id: RuntimeContainerId,
 }

@@ -68,6 +68,11 @@ impl OrderId {
     pub fn stop(crr_uid: &CrrUid, container: &ContainerName) -> Self {
         Self::new(format!("stop/{crr_uid}/{container}"))
     }
+
+    /// The id of a CRR's drop of one container's dead instances.
+    pub fn drop_dead(crr_uid: &CrrUid, container: &ContainerName) -> Self {
+        Self::new(format!("drop/{crr_uid}/{container}"))
+    }
 }
 
 /// A container id as pod status spells it: `<runtime>://<id>`.

@@ -17,3 +17,32 @@ pub const CRR_ACTIVE_TRUE: &str = "true";
 pub const TRACE_PARENT: &str = "podwright.dev/traceparent";
 /// Condition of a pod whose sidecars were ended; such a pod may be recreated though it is finished.
 pub const SIDECAR_TERMINATED: &str = "SidecarTerminated";
+/// Annotation of a v1alpha1 CRR: the new containers' statuses as JSON; `status.containerStatusSnapshot` since.
+pub const SYNC_CONTAINER_STATUSES: &str = "crr.apps.kruise.io/sync-container-statuses";
+/// Annotation of a v1alpha1 CRR: since when its pod is kept NotReady; condition [`PRE_RECREATE_GRACE`] since.
+/// Finalizer of the same CRR in both versions.
+pub const UNREADY_ACQUIRED: &str = "crr.apps.kruise.io/unready-acquired";
+/// Condition of a CRR, and its reason: its pod is kept NotReady since the transition.
+pub const PRE_RECREATE_GRACE: &str = "PreRecreateGrace";
+/// Begins the name under which a v1beta1 CRR keeps a v1alpha1 annotation that cannot be read.
+pub const UNREADABLE_PREFIX: &str = "podwright.dev/unreadable-";
+/// Annotation of a CRR: the user whose request created it, as the API server authenticated them; immutable.
+pub const REQUESTED_BY: &str = "podwright.dev/requested-by";
+/// Readiness gate of a pod that can be taken out of service while its containers are recreated, and its condition.
+pub const KRUISE_POD_READY: &str = "KruisePodReady";
+/// Label of a pod: with [`READINESS_GATE_TRUE`] it gets the gate [`KRUISE_POD_READY`]; every gated pod bears it.
+pub const READINESS_GATE: &str = "podwright.dev/readiness-gate";
+/// The value of [`READINESS_GATE`].
+pub const READINESS_GATE_TRUE: &str = "true";
+/// The API group of OpenKruise, and of CRRs.
+pub const KRUISE_GROUP: &str = "apps.kruise.io";
+/// Annotation of a static pod's mirror: the API server's view of a pod that the kubelet has from a file.
+pub const CONFIG_MIRROR: &str = "kubernetes.io/config.mirror";
+/// Annotation of a static pod's mirror: the uid that the node knows the pod by.
+pub const CONFIG_HASH: &str = "kubernetes.io/config.hash";
+/// Annotation of a CRR: with [`BACK_OFF_RESPECT`] a crash-loop back-off is left alone.
+pub const BACK_OFF: &str = "podwright.dev/back-off";
+/// The value of [`BACK_OFF`] that is looked for.
+pub const BACK_OFF_RESPECT: &str = "Respect";
+/// Annotation of a pod: written anew to have the kubelet look at the pod now.
+pub const NUDGE: &str = "podwright.dev/nudge";

@@ -3,6 +3,7 @@
 //! Owns plain data and its parsing. It does no IO, reads no clock and knows no wire format:
 //! `wire` and `k8s-api` turn bytes and objects into these types.
 
+pub mod condition;
 pub mod crr;
 pub mod ids;
 pub mod labels;

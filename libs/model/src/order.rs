@@ -35,6 +35,53 @@ pub struct StopOrder {
     pub reason: String,
 }
 
+/// "Remove every dead instance of this container", so that the kubelet finds none and no back-off bites.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DropOrder {
+    pub id: OrderId,
+    /// Counts the sendings of this order, from 1.
+    pub attempt: u32,
+    /// The newest instance, which has exited: the fence.
+    pub instance: Instance,
+    /// Who wants it, for logs.
+    pub reason: String,
+}
+
+/// The node's answer to a drop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DropAnswer {
+    /// All dead instances are gone.
+    Dropped { count: u32 },
+    /// Nothing was removed.
+    Refused(Refusal),
+}
+
+/// Whatever a node may be ordered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeOrder {
+    Stop(StopOrder),
+    Drop(DropOrder),
+}
+
+/// A node's answer to whatever it was ordered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NodeAnswer {
+    Stop(OrderAnswer),
+    Drop(DropAnswer),
+}
+
+impl From<OrderAnswer> for NodeAnswer {
+    fn from(answer: OrderAnswer) -> Self {
+        Self::Stop(answer)
+    }
+}
+
+impl From<DropAnswer> for NodeAnswer {
+    fn from(answer: DropAnswer) -> Self {
+        Self::Drop(answer)
+    }
+}
+
 /// A preStop hook. Ports are numbers here: names were looked up by whoever made the order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreStop {
@@ -68,7 +115,11 @@ pub enum OrderAnswer {
     /// Not done and not journaled. The same order may be accepted later where the refusal says so.
     Refused(Refusal),
     /// Done before: the journaled result.
-    Done(StopOutcome),
+    Done {
+        /// The instance that it was done to: an order that was sent again may name another.
+        container_id: ContainerId,
+        outcome: StopOutcome,
+    },
 }
 
 /// Why a node does not take an order.
@@ -89,6 +140,9 @@ pub enum Refusal {
     /// The instance named has already exited.
     #[error("the instance has already exited")]
     AlreadyExited,
+    /// Of a drop: the instance named has not exited.
+    #[error("the instance is still running")]
+    StillRunning,
     /// The runtime does not answer; worth sending again.
     #[error("the container runtime does not answer: {message}")]
     RuntimeUnavailable { message: String },

@@ -15,6 +15,23 @@ pub struct Pod {
     pub is_being_deleted: bool,
     /// Containers and native sidecars, as far as status lists them.
     pub containers: Vec<ContainerStatus>,
+    /// The object's resourceVersion: guards writes of its status.
+    pub version: String,
+    /// The readiness gate `KruisePodReady`, where the pod has it.
+    pub gate: Option<Gate>,
+    /// Whether every container is ready, as the kubelet's condition ContainersReady says.
+    pub are_containers_ready: bool,
+    /// Of a static pod: the uid that the node knows it by, which is not the mirror pod's.
+    pub static_uid: Option<PodUid>,
+}
+
+/// A readiness gate, and the condition that opens and shuts it.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Gate {
+    /// `None`: nobody has written the condition yet.
+    pub is_open: Option<bool>,
+    /// Who holds it shut, as a JSON list (OpenKruise's form).
+    pub message: String,
 }
 
 impl Pod {

@@ -4,11 +4,13 @@
 //! done about it, [`Record`] what survives a crash, and [`Machine`] turns the first into the second.
 //! It does no IO and reads no clock: the driver in `services/node-executor` does both.
 
+mod drop;
 mod effect;
 mod event;
 mod machine;
 mod record;
 
+pub use drop::{ListedInstance, judge_drop, logs_to_remove};
 pub use effect::Effect;
 pub use event::{Event, HookResult, InstanceState, Observed, ReplyToken, StopResult};
 pub use machine::{Machine, Settings};

@@ -1,10 +1,10 @@
-//! The webhook's port: AdmissionReview in, AdmissionReview out.
+//! The webhooks' port: AdmissionReview in, AdmissionReview out, for requests and for pods.
 //!
 //! Owns the envelope. A review that cannot be understood is answered 400; one whose facts cannot be read, 500.
 
 use std::sync::Arc;
 
-use admission_rules::{Request, Verdict, needed_pod, review};
+use admission_rules::{Facts, GateScope, Request, Verdict, gate_pod, needed_pod, review};
 use axum::{
     Router,
     body::Bytes,
@@ -13,10 +13,11 @@ use axum::{
     routing::post,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
+use json_patch::Patch;
 use serde_json::{Value, json};
 use service_kit::{ErrorChain, trace};
 use tokio::time::Instant;
-use tracing::{Instrument, info, info_span, warn};
+use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{cluster::Cluster, metrics::Metrics};
 
@@ -29,44 +30,74 @@ const PATHS: [&str; 2] = [
     "/mutate-apps-kruise-io-containerrecreaterequest",
 ];
 
+/// The path that pods are reviewed at when they are created.
+const POD_PATH: &str = "/mutate-pod";
+
 struct Shared {
     cluster: Cluster,
     metrics: Metrics,
+    gate_scope: GateScope,
 }
 
-pub(crate) fn router(cluster: Cluster, metrics: Metrics) -> Router {
+type Answer = (StatusCode, axum::Json<Value>);
+
+pub(crate) fn router(cluster: Cluster, metrics: Metrics, gate_scope: GateScope) -> Router {
     let routes = PATHS.iter().fold(Router::new(), |router, path| {
-        router.route(path, post(answer_review))
+        router.route(path, post(answer_crr_review))
     });
+    let shared = Shared {
+        cluster,
+        metrics,
+        gate_scope,
+    };
     routes
+        .route(POD_PATH, post(answer_pod_review))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .with_state(Arc::new(Shared { cluster, metrics }))
+        .with_state(Arc::new(shared))
 }
 
-async fn answer_review(
+async fn answer_crr_review(
     State(shared): State<Arc<Shared>>,
     headers: HeaderMap,
     body: Bytes,
-) -> (StatusCode, axum::Json<Value>) {
+) -> Answer {
+    let decide = async |request: &Value| decide_crr(&shared, request).await;
+    answer_review(&shared, &headers, &body, decide).await
+}
+
+async fn answer_pod_review(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let decide = async |request: &Value| decide_pod(&shared, request);
+    answer_review(&shared, &headers, &body, decide).await
+}
+
+/// Opens the envelope, has the request decided, and puts the response into one.
+async fn answer_review(
+    shared: &Shared,
+    headers: &HeaderMap,
+    body: &[u8],
+    decide: impl AsyncFnOnce(&Value) -> Value,
+) -> Answer {
     let started_at = Instant::now();
-    let review: Value = match serde_json::from_slice(&body) {
+    let review: Value = match serde_json::from_slice(body) {
         Ok(review) => review,
-        Err(error) => return not_understood(&shared, &format!("the body is not JSON: {error}")),
+        Err(error) => return not_understood(shared, &format!("the body is not JSON: {error}")),
     };
     let request = &review["request"];
     let Some(uid) = request["uid"].as_str().filter(|uid| !uid.is_empty()) else {
-        return not_understood(
-            &shared,
-            "request.uid is missing: this is no AdmissionReview",
-        );
+        return not_understood(shared, "request.uid is missing: this is no AdmissionReview");
     };
     if !request["operation"].is_string() {
-        return not_understood(&shared, "request.operation is missing");
+        return not_understood(shared, "request.operation is missing");
     }
     let span = info_span!(
         "review",
         ns = request["namespace"].as_str(),
-        crr = request["name"].as_str(),
+        kind = request["kind"]["kind"].as_str(),
+        name = request["name"].as_str(),
         operation = request["operation"].as_str(),
     );
     if let Some(traceparent) = headers
@@ -75,7 +106,7 @@ async fn answer_review(
     {
         trace::set_parent(&span, traceparent);
     }
-    let mut response = decide(&shared, request).instrument(span).await;
+    let mut response = decide(request).instrument(span).await;
     response["uid"] = json!(uid);
     shared
         .metrics
@@ -87,7 +118,7 @@ async fn answer_review(
     (StatusCode::OK, axum::Json(answer))
 }
 
-fn not_understood(shared: &Shared, problem: &str) -> (StatusCode, axum::Json<Value>) {
+fn not_understood(shared: &Shared, problem: &str) -> Answer {
     shared.metrics.count("failed");
     warn!(problem, "Review cannot be understood");
     (
@@ -96,8 +127,25 @@ fn not_understood(shared: &Shared, problem: &str) -> (StatusCode, axum::Json<Val
     )
 }
 
-/// The response to one review, without its uid.
-async fn decide(shared: &Shared, request: &Value) -> Value {
+/// The response to the creation of a pod, without its uid. A pod is never refused.
+fn decide_pod(shared: &Shared, request: &Value) -> Value {
+    let is_creation = request["operation"] == "CREATE" && request["subResource"].is_null();
+    let patch = if is_creation {
+        gate_pod(&request["object"], shared.gate_scope)
+    } else {
+        Patch::default()
+    };
+    let result = if patch.0.is_empty() { "left" } else { "gated" };
+    shared.metrics.count(result);
+    debug!(ns = request["namespace"].as_str(), result, "Reviewed a pod");
+    response_of(&Verdict {
+        patch,
+        ..Verdict::default()
+    })
+}
+
+/// The response to one review of a request, without its uid.
+async fn decide_crr(shared: &Shared, request: &Value) -> Value {
     let object = &request["object"];
     let question = match request["operation"].as_str() {
         Some("CREATE") => Request::Create { object },
@@ -110,7 +158,7 @@ async fn decide(shared: &Shared, request: &Value) -> Value {
     };
     let namespace = request["namespace"].as_str().unwrap_or_default();
     let facts = match needed_pod(&question) {
-        None => admission_rules::Facts::default(),
+        None => Facts::default(),
         Some(pod) => {
             let trace_parent = trace::current_traceparent();
             match shared
@@ -118,7 +166,10 @@ async fn decide(shared: &Shared, request: &Value) -> Value {
                 .fetch_facts(namespace, pod, trace_parent)
                 .await
             {
-                Ok(facts) => facts,
+                Ok(facts) => Facts {
+                    requested_by: user_of(request),
+                    ..facts
+                },
                 Err(error) => {
                     shared.metrics.count("failed");
                     warn!(ns = namespace, error = %ErrorChain(&error), "Review failed");
@@ -141,6 +192,12 @@ async fn decide(shared: &Shared, request: &Value) -> Value {
         "Reviewed"
     );
     response_of(&verdict)
+}
+
+/// Whose request it is, as the API server authenticated them.
+fn user_of(request: &Value) -> Option<String> {
+    let name = request["userInfo"]["username"].as_str();
+    name.filter(|name| !name.is_empty()).map(str::to_owned)
 }
 
 fn response_of(verdict: &Verdict) -> Value {

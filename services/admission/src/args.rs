@@ -2,7 +2,8 @@
 
 use std::net::SocketAddr;
 
-use clap::Parser;
+use admission_rules::GateScope;
+use clap::{Parser, ValueEnum};
 use service_kit::{HasKitArgs, KitArgs};
 
 /// Reviews ContainerRecreateRequests: refuses what cannot be meant and completes the rest.
@@ -59,6 +60,29 @@ pub struct Args {
         default_value = "podwright"
     )]
     pub webhook_configuration: String,
+
+    /// Which new pods get the readiness gate KruisePodReady. For every-pod the webhook configuration has to send us
+    /// every pod too: k8s/components/gate-every-pod sets both.
+    #[arg(long, env = "PODWRIGHT_READINESS_GATE", default_value = "kruise")]
+    pub readiness_gate: ReadinessGate,
+}
+
+/// Which new pods get the readiness gate.
+#[derive(ValueEnum, Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadinessGate {
+    /// Those of OpenKruise's workloads, and those that ask for it by label.
+    Kruise,
+    /// All but static ones.
+    EveryPod,
+}
+
+impl From<ReadinessGate> for GateScope {
+    fn from(gate: ReadinessGate) -> Self {
+        match gate {
+            ReadinessGate::Kruise => Self::Kruise,
+            ReadinessGate::EveryPod => Self::EveryPod,
+        }
+    }
 }
 
 impl HasKitArgs for Args {

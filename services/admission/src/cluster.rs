@@ -62,6 +62,7 @@ impl Cluster {
             node_last_seen,
             other_active,
             trace_parent,
+            requested_by: None,
         })
     }
 

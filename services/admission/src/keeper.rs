@@ -1,9 +1,10 @@
-//! Keeping the certificates of the webhook and of the bus, and our CA in the webhook configuration.
+//! Keeping the certificates of the webhook and of the bus, and our CA in the webhook configuration and the CRD.
 //!
 //! Rights: in its namespace create secrets, and get, list, watch and update the two Secrets by name; get, list,
-//! watch and patch the one MutatingWebhookConfiguration by name. The watches are only hints: each look reads all
-//! objects afresh, so that a replica whose watch is behind never writes an old CA over a new one. A renewed leaf of
-//! the webhook is served without a restart; the bus's is mounted by NATS, its CA by whoever connects there.
+//! watch and patch the one MutatingWebhookConfiguration by name; `definition.rs` has its own. The watches are only
+//! hints: each look reads all objects afresh, so that a replica whose watch is behind never writes an old CA over a
+//! new one. A renewed leaf of the webhook is served without a restart; the bus's is mounted by NATS, its CA by
+//! whoever connects there.
 
 use std::{pin::pin, time::Duration};
 
@@ -26,6 +27,7 @@ use tracing::{info, warn};
 use crate::{
     Args,
     certificates::{Certificates, Purpose},
+    definition::{Definition, DefinitionError},
     shared::{Shared, SharedError},
 };
 
@@ -54,6 +56,8 @@ enum KeepError {
         #[source]
         source: Box<kube::Error>,
     },
+    #[error(transparent)]
+    Definition(#[from] DefinitionError),
     #[error("the certificates of the secret cannot be served")]
     Serve(#[source] std::io::Error),
 }
@@ -63,6 +67,7 @@ pub(crate) struct Keeper {
     webhook: Shared,
     bus: Shared,
     configurations: Api<MutatingWebhookConfiguration>,
+    definition: Definition,
     args: Args,
     readiness: Readiness,
     tls: watch::Sender<Option<RustlsConfig>>,
@@ -94,10 +99,12 @@ impl Keeper {
         };
         readiness.set("certificates", false);
         readiness.set("webhook configuration", false);
+        readiness.set("conversion", false);
         Self {
             webhook: Shared::new(client.clone(), &args.secret, webhook),
             bus: Shared::new(client.clone(), &args.bus_secret, bus),
-            configurations: Api::all(client),
+            configurations: Api::all(client.clone()),
+            definition: Definition::new(client),
             args,
             readiness,
             tls,
@@ -116,6 +123,7 @@ impl Keeper {
         let configuration = by_name(&self.args.webhook_configuration);
         let configurations = watcher(self.configurations.clone(), configuration);
         let mut configurations = pin!(configurations.default_backoff());
+        let mut definitions = pin!(self.definition.watch());
         let mut end = pin!(end);
         let [shortest, longest] = RETRY_AFTER;
         let mut backoff = Backoff::new(shortest, longest);
@@ -125,6 +133,7 @@ impl Keeper {
                 () = &mut end => return,
                 Some(event) = secrets.next() => is_change("secret", &event),
                 Some(event) = configurations.next() => is_change("webhook configuration", &event),
+                Some(event) = definitions.next() => is_change("CRD", &event),
                 () = sleep_until(next_look) => true,
             };
             if !is_due {
@@ -159,10 +168,11 @@ impl Keeper {
         })
     }
 
-    /// Brings Secret, configuration and the served leaf into step; returns when to look again.
+    /// Brings Secret, configuration, CRD and the served leaf into step; returns when to look again.
     async fn look_at_webhook(&mut self) -> Result<Duration, KeepError> {
-        // First the configuration: a CA that another replica writes after this read makes our patch a conflict.
+        // First what the CA is written into: one that another replica writes after this read makes our patch a conflict.
         let configuration = self.fetch_configuration().await?;
+        let definition = self.definition.fetch().await?;
         let Some(certificates) = self.webhook.fetch_or_make().await? else {
             return Ok(RETRY_AFTER[0]);
         };
@@ -176,6 +186,12 @@ impl Keeper {
                 "Webhook configuration is not there yet"
             );
         }
+        let bundle = &certificates.bundle;
+        let is_written = self
+            .definition
+            .write_ca(definition.as_ref(), bundle)
+            .await?;
+        self.readiness.set("conversion", is_written);
         if self.current.as_ref() != Some(&certificates) {
             if self.current.is_some() {
                 sleep(CA_KNOWN_AFTER).await;

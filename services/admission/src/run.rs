@@ -4,14 +4,17 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::Router;
-use axum_server::{Handle, tls_rustls::RustlsConfig};
+use axum_server::{
+    Handle,
+    accept::NoDelayAcceptor,
+    tls_rustls::{RustlsAcceptor, RustlsConfig},
+};
 use bus::Bus;
-use kube::Client;
 use service_kit::{Kit, Shutdown};
 use tokio::sync::watch;
 use tracing::info;
 
-use crate::{Args, api, cluster::Cluster, keeper::Keeper, metrics::Metrics};
+use crate::{Args, api, cluster::Cluster, conversion, keeper::Keeper, metrics::Metrics};
 
 /// How long reviews under way may take at the end; longer than the API server waits.
 const DRAIN: Duration = Duration::from_secs(11);
@@ -24,7 +27,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a port that cannot be opened.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = Client::try_default()
+    let client = api_client::infer()
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "admission")
@@ -34,14 +37,16 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     let readiness = kit.admin.readiness();
     let (tls_sender, tls) = watch::channel(None);
     let keeper = Keeper::new(client.clone(), args.clone(), readiness, tls_sender);
-    let router = api::router(Cluster::new(client, bus), metrics);
+    let gate_scope = args.readiness_gate.into();
+    let router = api::router(Cluster::new(client, bus), metrics.clone(), gate_scope)
+        .merge(conversion::router(metrics));
     let shutdown = kit.shutdown.clone();
 
     kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));
     kit.tasks.add("keeper", {
         let shutdown = shutdown.clone();
         async move {
-            keeper.run(async move { shutdown.wait().await }).await;
+            Box::pin(keeper.run(async move { shutdown.wait().await })).await;
             Ok(())
         }
     });
@@ -62,7 +67,10 @@ async fn serve(
     };
     let Some(config) = config else { return Ok(()) };
     let handle = Handle::new();
-    let server = axum_server::bind_rustls(args.listen, config)
+    // Without Nagle's algorithm: a review is one small answer that the API server waits for.
+    let acceptor = RustlsAcceptor::new(config).acceptor(NoDelayAcceptor::new());
+    let server = axum_server::bind(args.listen)
+        .acceptor(acceptor)
         .handle(handle.clone())
         .serve(router.into_make_service());
     info!(listen = %args.listen, "Webhook port is open");

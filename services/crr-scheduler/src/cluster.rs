@@ -1,6 +1,8 @@
-//! The scheduler's view of the API server: two kinds of watches and three kinds of writes.
+//! The scheduler's view of the API server: the watches and the writes of CRRs; a pod's writes are in `cluster/pods.rs`.
 //!
 //! Owns every request. It retries nothing: the driver plans again instead.
+
+mod pods;
 
 use futures::{Stream, StreamExt};
 use k8s_api::crd::ContainerRecreateRequest;
@@ -11,11 +13,11 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 use model::{
-    crr::CrrStatus,
+    crr::{Crr, CrrStatus},
     ids::{CrrKey, CrrUid, PodKey},
     labels,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use tracing::warn;
 
 use crr_rules::PodView;
@@ -84,7 +86,7 @@ impl Cluster {
             let view = match event {
                 Ok(watcher::Event::Apply(object) | watcher::Event::InitApply(object)) => {
                     is_listed = true;
-                    view_of(&pod, &object)
+                    pods::view_of(&pod, &object)
                 }
                 Ok(watcher::Event::Delete(_)) => Some(PodView::Gone),
                 Ok(watcher::Event::Init) => {
@@ -128,19 +130,54 @@ impl Cluster {
             .await?)
     }
 
-    /// Takes the `active` label off: nobody else writes it, so no version is needed.
-    pub(crate) async fn remove_active_label(
+    /// Puts our finalizer on the object of that version, beside those that are there.
+    pub(crate) async fn add_finalizer(
+        &self,
+        crr: &Crr,
+        version: &str,
+    ) -> Result<ContainerRecreateRequest, WriteError> {
+        let ours = [labels::UNREADY_ACQUIRED];
+        let finalizers: Vec<_> = crr
+            .finalizers
+            .iter()
+            .map(String::as_str)
+            .chain(ours)
+            .collect();
+        let patch = json!({
+            "metadata": { "resourceVersion": version, "finalizers": finalizers },
+        });
+        self.patch(&crr.key, &patch).await
+    }
+
+    /// Takes the `active` label and our finalizer off. Only the list of finalizers has other writers, so that
+    /// without it no version is needed.
+    pub(crate) async fn close(
+        &self,
+        crr: &Crr,
+        version: &str,
+    ) -> Result<ContainerRecreateRequest, WriteError> {
+        let mut metadata = json!({
+            "uid": crr.uid.as_str(),
+            "labels": { labels::CRR_ACTIVE: null },
+        });
+        if crr.has_finalizer() {
+            let mut others = crr.finalizers.clone();
+            others.retain(|finalizer| finalizer != labels::UNREADY_ACQUIRED);
+            metadata["finalizers"] = json!(others);
+            metadata["resourceVersion"] = json!(version);
+        }
+        self.patch(&crr.key, &json!({ "metadata": metadata })).await
+    }
+
+    async fn patch(
         &self,
         crr: &CrrKey,
-        uid: &CrrUid,
+        patch: &Value,
     ) -> Result<ContainerRecreateRequest, WriteError> {
-        let patch = json!({
-            "metadata": { "uid": uid.as_str(), "labels": { labels::CRR_ACTIVE: null } },
-        });
-        let parameters = PatchParams::default();
+        let (name, parameters) = (crr.name.as_str(), PatchParams::default());
         Ok(self
             .crrs(crr)
-            .patch(crr.name.as_str(), &parameters, &Patch::Merge(&patch))
+            .patch(name, &parameters, &Patch::Merge(patch))
             .await?)
     }
 
@@ -161,15 +198,5 @@ impl Cluster {
 
     fn crrs(&self, crr: &CrrKey) -> Api<ContainerRecreateRequest> {
         Api::namespaced(self.client.clone(), crr.namespace.as_str())
-    }
-}
-
-fn view_of(key: &PodKey, object: &Pod) -> Option<PodView> {
-    match k8s_api::convert::pod_from_object(object) {
-        Ok(pod) => Some(PodView::Present(pod)),
-        Err(error) => {
-            warn!(pod = %key, %error, "Pod status cannot be read");
-            None
-        }
     }
 }

@@ -13,13 +13,13 @@ use std::{
 };
 
 use bus::{Bus, Delivery};
-use crr_rules::{OrderBook, PodView, Silence, Turn, plan};
+use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan};
 use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::runtime::watcher;
 use model::{
     ids::{CrrKey, NodeName, OrderId, PodKey},
-    order::{OrderAnswer, StopReport},
+    order::{DropAnswer, OrderAnswer, StopReport},
     presence::{LastSeen, Presence},
 };
 use service_kit::{ErrorChain, StateCell, clock};
@@ -49,14 +49,22 @@ enum Event {
     Crr(Box<watcher::Event<ContainerRecreateRequest>>),
     /// A watched pod changed.
     Pod(PodKey, PodView),
-    /// A write was answered.
+    /// A write of a CRR was answered.
     Written(
         CrrKey,
-        Write,
+        Written,
         Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
     ),
     /// A node answered one sending of an order, or did not.
     Answered(CrrKey, OrderId, Result<OrderAnswer, Silence>),
+    /// A write of a pod's readiness gate was answered, with the pod as written.
+    GateWritten(CrrKey, PodKey, Result<Option<PodView>, WriteError>),
+    /// A drop was answered, or not.
+    Dropped(CrrKey, OrderId, Result<DropAnswer, Silence>),
+    /// A nudge was answered.
+    Nudged(CrrKey, Result<(), WriteError>),
+    /// An event was told, or given up.
+    Told,
     /// A node reported.
     Report(Delivery<StopReport, ()>),
     /// A node gave a sign of life.
@@ -67,15 +75,16 @@ enum Event {
     Tick,
 }
 
-/// Which write it was.
+/// Which write of a CRR it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Write {
+enum Written {
     Status,
-    Label,
+    Finalizer,
+    Close,
     Delete,
 }
 
-/// A pod that an active CRR names.
+/// A pod that a CRR needs.
 struct WatchedPod {
     view: PodView,
     watch: AbortHandle,
@@ -92,6 +101,7 @@ pub(crate) struct Driver {
     unlisted: BTreeSet<CrrKey>,
     pods: BTreeMap<PodKey, WatchedPod>,
     book: OrderBook,
+    drops: DropBook,
     presence: PresenceTable,
     /// Requests under way; each ends as an event.
     requests: JoinSet<Event>,
@@ -113,6 +123,7 @@ impl Driver {
             unlisted: BTreeSet::new(),
             pods: BTreeMap::new(),
             book: OrderBook::default(),
+            drops: DropBook::default(),
             presence: PresenceTable::new(Instant::now()),
             requests: JoinSet::new(),
             watches: JoinSet::new(),
@@ -163,6 +174,13 @@ impl Driver {
                 self.on_answered(&order, answer);
                 BTreeSet::from([crr])
             }
+            Event::GateWritten(crr, pod, result) => self.on_gate_written(&crr, &pod, result),
+            Event::Dropped(crr, drop, answer) => {
+                self.on_dropped(&drop, answer);
+                BTreeSet::from([crr])
+            }
+            Event::Nudged(crr, result) => self.on_nudged(crr, result),
+            Event::Told => BTreeSet::new(),
             Event::Report(delivery) => self.on_report(delivery).await,
             Event::Presence(presence) => {
                 self.presence.saw(presence.node, Instant::now());
@@ -187,17 +205,24 @@ impl Driver {
     /// Decides what a CRR needs now, and begins it.
     fn advance(&mut self, crr: &CrrKey) {
         let now = clock::now();
-        let Some(tracked) = self.tracked.get(crr) else {
+        let Some(tracked) = self.tracked.get_mut(crr) else {
             return;
         };
-        if tracked.is_writing || tracked.is_outdated {
-            return;
-        }
         let view = self
             .pods
             .get(&tracked.crr.pod)
             .map_or(PodView::Unknown, |pod| pod.view.clone());
-        let snapshot = tracked.snapshot(view, self.turn(crr), &self.book);
+        if let PodView::Present(pod) = &view {
+            tracked.see(pod, now);
+        }
+        if tracked.is_writing || tracked.is_outdated {
+            return;
+        }
+        let turn = self.turn(crr);
+        let Some(tracked) = self.tracked.get(crr) else {
+            return;
+        };
+        let snapshot = tracked.snapshot(view, turn, &self.book, &self.drops);
         let plan = plan(&snapshot, now);
         self.act(crr, plan, now);
     }

@@ -6,6 +6,7 @@
 mod args;
 mod cluster;
 mod driver;
+mod gates;
 mod metrics;
 mod presence;
 mod run;

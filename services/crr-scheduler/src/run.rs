@@ -5,12 +5,12 @@ use std::time::Duration;
 use anyhow::Context;
 use bus::Bus;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::{Api, Client};
+use kube::Api;
 use lease::{Elector, Leadership, Timing};
 use service_kit::{Kit, Shutdown, StateCell, clock};
 use tracing::info;
 
-use crate::{Args, cluster::Cluster, driver::Driver, metrics::Metrics};
+use crate::{Args, cluster::Cluster, driver::Driver, gates::open_gates, metrics::Metrics};
 
 /// The name of the leader's Lease.
 const LEASE: &str = "crr-scheduler";
@@ -23,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a task that failed.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = Client::try_default()
+    let client = api_client::infer()
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "crr-scheduler")
@@ -36,7 +36,12 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), &args.namespace);
     let elector = Elector::new(leases, LEASE, &args.identity, Timing::default(), clock::now);
     let leadership = elector.leadership();
-    let cluster = Cluster::new(client, args.streaming_lists);
+    let leader = Leader {
+        cluster: Cluster::new(client, args.streaming_lists),
+        bus,
+        metrics,
+        state,
+    };
     let shutdown = kit.shutdown.clone();
 
     kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));
@@ -47,35 +52,43 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
             Ok(())
         }
     });
-    kit.tasks.add(
-        "leader",
-        lead(cluster, bus, metrics, state, leadership, shutdown.clone()),
-    );
+    kit.tasks
+        .add("leader", leader.run(leadership, shutdown.clone()));
     kit.tasks.run_to_end(DRAIN).await
 }
 
-/// Works while this replica leads, and begins anew each time it comes to lead.
-#[expect(clippy::too_many_arguments, reason = "one call site, right above")]
-async fn lead(
+/// What a leader works with.
+struct Leader {
     cluster: Cluster,
     bus: Bus,
     metrics: Metrics,
     state: StateCell,
-    mut leadership: Leadership,
-    shutdown: Shutdown,
-) -> anyhow::Result<()> {
-    loop {
-        tokio::select! {
-            () = shutdown.wait() => return Ok(()),
-            () = leadership.wait_held() => {}
+}
+
+// === impl Leader ===
+
+impl Leader {
+    /// Works while this replica leads, and begins anew each time it comes to lead.
+    async fn run(self, mut leadership: Leadership, shutdown: Shutdown) -> anyhow::Result<()> {
+        loop {
+            tokio::select! {
+                () = shutdown.wait() => return Ok(()),
+                () = leadership.wait_held() => {}
+            }
+            info!("Leading");
+            let driver = Driver::new(
+                self.cluster.clone(),
+                self.bus.clone(),
+                self.metrics.clone(),
+                self.state.clone(),
+            );
+            tokio::select! {
+                () = shutdown.wait() => return Ok(()),
+                () = leadership.wait_lost() => info!("No longer leading"),
+                result = driver.run() => result.context("the driver failed")?,
+                () = open_gates(self.cluster.clone()) => {}
+            }
+            self.state.store(serde_json::json!({ "leads": false }));
         }
-        info!("Leading");
-        let driver = Driver::new(cluster.clone(), bus.clone(), metrics.clone(), state.clone());
-        tokio::select! {
-            () = shutdown.wait() => return Ok(()),
-            () = leadership.wait_lost() => info!("No longer leading"),
-            result = driver.run() => result.context("the driver failed")?,
-        }
-        state.store(serde_json::json!({ "leads": false }));
     }
 }

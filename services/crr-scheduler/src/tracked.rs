@@ -3,9 +3,9 @@
 //! Owns what is known of it beside the order book: the object as last read or written, and its span. All of
 //! it can be read again from the API server.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crr_rules::{OrderBook, PodView, SeenRunning, Snapshot, Turn};
+use crr_rules::{DropBook, OrderBook, PodView, Seen, Snapshot, Turn};
 use jiff::Timestamp;
 use model::{
     crr::Crr,
@@ -26,7 +26,11 @@ pub(crate) struct Tracked {
     pub(crate) is_outdated: bool,
     pub(crate) status_written_at: Option<Timestamp>,
     pub(crate) wake_at: Option<Timestamp>,
-    pub(crate) seen_running: BTreeMap<ContainerName, SeenRunning>,
+    seen_running: BTreeMap<ContainerName, Seen>,
+    seen_down: BTreeMap<ContainerName, Seen>,
+    pub(crate) nudged_at: Option<Timestamp>,
+    /// Names of the events that were told.
+    pub(crate) told: BTreeSet<String>,
     /// From first sight to completion.
     pub(crate) span: Span,
 }
@@ -52,6 +56,9 @@ impl Tracked {
             status_written_at: None,
             wake_at: None,
             seen_running: BTreeMap::new(),
+            seen_down: BTreeMap::new(),
+            nudged_at: None,
+            told: BTreeSet::new(),
             span,
         }
     }
@@ -72,28 +79,29 @@ impl Tracked {
         !was_ended && is_ended(&self.crr)
     }
 
-    /// Notes since when the pod's present instances have been seen running.
+    /// Notes since when the pod's present instances have been seen running, or down.
     pub(crate) fn see(&mut self, pod: &Pod, now: Timestamp) {
         for container in &self.crr.containers {
-            let Some(status) = pod.container(&container.name) else {
+            let name = &container.name;
+            let status = pod.container(name);
+            let Some((status, id)) =
+                status.and_then(|status| Some((status, status.container_id.as_ref()?)))
+            else {
                 continue;
             };
-            let running = match (&status.state, &status.container_id) {
-                (ContainerState::Running { .. }, Some(id)) => Some(id),
-                _ => None,
+            let (holds, ceases) = match &status.state {
+                ContainerState::Running { .. } => (&mut self.seen_running, &mut self.seen_down),
+                ContainerState::Waiting { .. } | ContainerState::Terminated { .. } => {
+                    (&mut self.seen_down, &mut self.seen_running)
+                }
             };
-            match (running, self.seen_running.get(&container.name)) {
-                (Some(id), Some(seen)) if seen.container_id == *id => {}
-                (Some(id), _) => {
-                    let seen = SeenRunning {
-                        container_id: id.clone(),
-                        since: now,
-                    };
-                    self.seen_running.insert(container.name.clone(), seen);
-                }
-                (None, _) => {
-                    self.seen_running.remove(&container.name);
-                }
+            ceases.remove(name);
+            if holds.get(name).is_none_or(|seen| seen.container_id != *id) {
+                let seen = Seen {
+                    container_id: id.clone(),
+                    since: now,
+                };
+                holds.insert(name.clone(), seen);
             }
         }
     }
@@ -105,16 +113,36 @@ impl Tracked {
             .map(|container| OrderId::stop(&self.crr.uid, &container.name))
     }
 
-    pub(crate) fn snapshot(&self, pod: PodView, turn: Turn, book: &OrderBook) -> Snapshot {
+    pub(crate) fn drop_ids(&self) -> impl Iterator<Item = OrderId> + '_ {
+        self.crr
+            .containers
+            .iter()
+            .map(|container| OrderId::drop_dead(&self.crr.uid, &container.name))
+    }
+
+    pub(crate) fn snapshot(
+        &self,
+        pod: PodView,
+        turn: Turn,
+        book: &OrderBook,
+        drops: &DropBook,
+    ) -> Snapshot {
         let known = self.crr.containers.iter().filter_map(|container| {
             let id = OrderId::stop(&self.crr.uid, &container.name);
             Some((container.name.clone(), book.known(&id)?))
+        });
+        let dropped = self.crr.containers.iter().filter_map(|container| {
+            let id = OrderId::drop_dead(&self.crr.uid, &container.name);
+            Some((container.name.clone(), drops.dropped_at(&id)?))
         });
         Snapshot {
             crr: self.crr.clone(),
             pod,
             orders: known.collect(),
             seen_running: self.seen_running.clone(),
+            seen_down: self.seen_down.clone(),
+            dropped_at: dropped.collect(),
+            nudged_at: self.nudged_at,
             turn,
             status_written_at: self.status_written_at,
         }
@@ -123,6 +151,11 @@ impl Tracked {
     pub(crate) fn is_active(&self) -> bool {
         !is_ended(&self.crr) && !self.crr.is_being_deleted
     }
+
+    /// Whether its pod has to be watched: also while its readiness may be held.
+    pub(crate) fn needs_pod(&self) -> bool {
+        self.is_active() || self.crr.has_finalizer()
+    }
 }
 
 pub(crate) fn is_ended(crr: &Crr) -> bool {
@@ -130,6 +163,6 @@ pub(crate) fn is_ended(crr: &Crr) -> bool {
 }
 
 /// Resource versions of one resource can be compared as numbers (KEP-5504); what is none counts as newest.
-fn parse_version(version: &str) -> u64 {
+pub(crate) fn parse_version(version: &str) -> u64 {
     version.parse().unwrap_or(u64::MAX)
 }

@@ -5,13 +5,13 @@
 
 mod error;
 
-use std::{collections::HashMap, time::Duration};
+use std::{collections::HashMap, path::PathBuf, time::Duration};
 
 use hyper_util::rt::TokioIo;
 use k8s_cri::v1::{
-    Container, ContainerFilter, ContainerState, ExecSyncRequest, ExecSyncResponse,
-    ListContainersRequest, ListPodSandboxRequest, PodSandbox, PodSandboxFilter,
-    PodSandboxStatusRequest, StopContainerRequest, VersionRequest,
+    Container, ContainerFilter, ContainerState, ContainerStatusRequest, ExecSyncRequest,
+    ExecSyncResponse, ListContainersRequest, ListPodSandboxRequest, PodSandbox, PodSandboxFilter,
+    PodSandboxStatusRequest, RemoveContainerRequest, StopContainerRequest, VersionRequest,
     runtime_service_client::RuntimeServiceClient,
 };
 use model::{
@@ -19,7 +19,7 @@ use model::{
     order::Instance,
     presence::Runtime,
 };
-use node_rules::{InstanceState, Observed, StopResult};
+use node_rules::{InstanceState, ListedInstance, Observed, StopResult};
 use service_kit::ErrorChain;
 use tokio::time::timeout;
 use tonic::{
@@ -158,7 +158,11 @@ impl Cri {
             .filter(|ip| !ip.is_empty()))
     }
 
-    async fn try_observe(&self, instance: &Instance) -> Result<Observed, CriError> {
+    /// Every instance of an order's container, dead ones included.
+    pub(crate) async fn list_instances(
+        &self,
+        instance: &Instance,
+    ) -> Result<Vec<ListedInstance>, CriError> {
         let mut client = self.client.clone();
         let filter = ContainerFilter {
             label_selector: HashMap::from([(POD_UID.to_owned(), instance.pod_uid.to_string())]),
@@ -171,7 +175,45 @@ impl Cri {
             client.list_containers(request).await
         })
         .await?;
-        if let Some(newest) = newest(listed.containers, instance) {
+        Ok(own_instances(listed.containers, instance))
+    }
+
+    /// Where the runtime writes an instance's log; `None` where it writes none.
+    pub(crate) async fn log_path(
+        &self,
+        container_id: &ContainerId,
+    ) -> Result<Option<PathBuf>, CriError> {
+        let mut client = self.client.clone();
+        let request = ContainerStatusRequest {
+            container_id: container_id.to_string(),
+            verbose: false,
+        };
+        let answer = call("ContainerStatus", CALL_TIMEOUT, async move {
+            client.container_status(request).await
+        })
+        .await?;
+        let path = answer.status.map(|status| status.log_path);
+        Ok(path.filter(|path| !path.is_empty()).map(PathBuf::from))
+    }
+
+    /// Removes an instance; one that is not there is removed.
+    pub(crate) async fn remove(&self, container_id: &ContainerId) -> Result<(), CriError> {
+        let mut client = self.client.clone();
+        let request = RemoveContainerRequest {
+            container_id: container_id.to_string(),
+        };
+        let removed = call("RemoveContainer", CALL_TIMEOUT, async move {
+            client.remove_container(request).await
+        });
+        match removed.await {
+            Ok(_) => Ok(()),
+            Err(error) if error.is_not_found() => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn try_observe(&self, instance: &Instance) -> Result<Observed, CriError> {
+        if let Some(newest) = newest(self.list_instances(instance).await?) {
             return Ok(newest);
         }
         let sandboxes = self.list_sandboxes(&instance.pod_uid).await?;
@@ -218,12 +260,26 @@ async fn call<T>(
     .await
 }
 
-/// The newest instance of the container among a pod's containers: the highest attempt, then the latest.
-fn newest(containers: Vec<Container>, instance: &Instance) -> Option<Observed> {
-    let container = containers
+/// Those of a pod's containers that are instances of an order's container.
+fn own_instances(containers: Vec<Container>, instance: &Instance) -> Vec<ListedInstance> {
+    let is_own = |container: &Container| name_of(container) == Some(instance.container.as_str());
+    let own = containers.into_iter().filter(is_own);
+    own.map(listed_instance).collect()
+}
+
+/// The newest instance: the highest restart count, then the latest.
+fn newest(listed: Vec<ListedInstance>) -> Option<Observed> {
+    let newest = listed
         .into_iter()
-        .filter(|container| name_of(container) == Some(instance.container.as_str()))
-        .max_by_key(|container| (attempt_of(container), container.created_at))?;
+        .max_by_key(|instance| (instance.restart_count, instance.created_at))?;
+    Some(Observed::Newest {
+        container_id: newest.container_id,
+        restart_count: newest.restart_count,
+        state: newest.state,
+    })
+}
+
+fn listed_instance(container: Container) -> ListedInstance {
     let state = if container.state == ContainerState::ContainerExited as i32 {
         InstanceState::Exited
     } else {
@@ -234,11 +290,12 @@ fn newest(containers: Vec<Container>, instance: &Instance) -> Option<Observed> {
         .get(RESTART_COUNT)
         .and_then(|count| count.parse().ok())
         .unwrap_or_else(|| attempt_of(&container));
-    Some(Observed::Newest {
+    ListedInstance {
         container_id: ContainerId::new(container.id),
         restart_count,
+        created_at: container.created_at,
         state,
-    })
+    }
 }
 
 fn name_of(container: &Container) -> Option<&str> {

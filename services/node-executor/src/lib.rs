@@ -6,6 +6,7 @@
 mod args;
 mod cri;
 mod driver;
+mod drops;
 mod health;
 mod hooks;
 mod metrics;
@@ -13,7 +14,6 @@ mod orders;
 mod outside;
 mod presence;
 mod run;
-
 mod socket;
 mod store;
 

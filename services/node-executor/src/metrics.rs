@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::order::{OrderAnswer, Refusal, StopOutcome};
+use model::order::{DropAnswer, OrderAnswer, Refusal, StopOutcome};
 use node_rules::HookResult;
 use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -18,6 +18,7 @@ pub(crate) struct Metrics {
     hooks: Labelled,
     stops: Labelled,
     reports: Labelled,
+    drops: Labelled,
     /// Accepted and not finished.
     pub(crate) unfinished: Gauge,
     /// With a hook or a stop running.
@@ -31,10 +32,11 @@ pub(crate) struct Metrics {
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
         let metrics = Self {
-            answers: Family::default(),
-            hooks: Family::default(),
-            stops: Family::default(),
-            reports: Family::default(),
+            answers: Labelled::default(),
+            hooks: Labelled::default(),
+            stops: Labelled::default(),
+            reports: Labelled::default(),
+            drops: Labelled::default(),
             unfinished: Gauge::default(),
             acting: Gauge::default(),
             // A container may take its whole grace: the default of Kubernetes is 30 s.
@@ -46,66 +48,75 @@ impl Metrics {
                 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
             ]),
         };
-        let registry = registry.sub_registry_with_prefix("node_executor");
+        metrics.name_in(registry.sub_registry_with_prefix("node_executor"));
+        metrics
+    }
+
+    fn name_in(&self, registry: &mut Registry) {
         registry.register(
             "answers",
             "Answers to orders, by kind",
-            metrics.answers.clone(),
+            self.answers.clone(),
+        );
+        registry.register(
+            "drops",
+            "Drops of dead instances, by result",
+            self.drops.clone(),
         );
         registry.register(
             "hooks",
             "preStop hooks that ended, by result",
-            metrics.hooks.clone(),
+            self.hooks.clone(),
         );
-        registry.register(
-            "stops",
-            "Orders that ended, by outcome",
-            metrics.stops.clone(),
-        );
-        registry.register(
-            "reports",
-            "Reports sent, by result",
-            metrics.reports.clone(),
-        );
+        registry.register("stops", "Orders that ended, by outcome", self.stops.clone());
+        registry.register("reports", "Reports sent, by result", self.reports.clone());
         registry.register(
             "orders_unfinished",
             "Orders accepted and not finished",
-            metrics.unfinished.clone(),
+            self.unfinished.clone(),
         );
         registry.register(
             "orders_acting",
             "Orders with a hook or a stop running",
-            metrics.acting.clone(),
+            self.acting.clone(),
         );
         registry.register_with_unit(
             "stop_duration",
             "Time from an order's acceptance to its end",
             Unit::Seconds,
-            metrics.stop_duration.clone(),
+            self.stop_duration.clone(),
         );
         registry.register_with_unit(
             "journal_commit_duration",
             "Time that one durable commit of the journal takes",
             Unit::Seconds,
-            metrics.commit_duration.clone(),
+            self.commit_duration.clone(),
         );
-        metrics
     }
 
     pub(crate) fn count_answer(&self, answer: &OrderAnswer) {
         let kind = match answer {
             OrderAnswer::Accepted => "accepted",
-            OrderAnswer::Done(_) => "done",
+            OrderAnswer::Done { .. } => "done",
             OrderAnswer::Refused(refusal) => match refusal {
                 Refusal::NoSuchPod => "refused_no_such_pod",
                 Refusal::NoSuchContainer => "refused_no_such_container",
                 Refusal::OtherInstance { .. } => "refused_other_instance",
+                Refusal::StillRunning => "refused_still_running",
                 Refusal::AlreadyExited => "refused_already_exited",
                 Refusal::RuntimeUnavailable { .. } => "refused_runtime_unavailable",
                 Refusal::Invalid { .. } => "refused_invalid",
             },
         };
         self.answers.get_or_create(&[("kind", kind)]).inc();
+    }
+
+    pub(crate) fn count_drop(&self, answer: &DropAnswer) {
+        let result = match answer {
+            DropAnswer::Dropped { .. } => "dropped",
+            DropAnswer::Refused(_) => "refused",
+        };
+        self.drops.get_or_create(&[("result", result)]).inc();
     }
 
     pub(crate) fn count_hook(&self, result: &HookResult) {

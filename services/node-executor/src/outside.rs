@@ -8,7 +8,7 @@ use std::time::Duration;
 use bus::{Bus, Reply};
 use model::{
     ids::{ContainerId, NodeName},
-    order::{Instance, OrderAnswer, PreStop, StopReport},
+    order::{Instance, NodeAnswer, OrderAnswer, PreStop, StopReport},
 };
 use node_rules::{HookResult, Observed, StopResult};
 use service_kit::ErrorChain;
@@ -66,7 +66,7 @@ pub(crate) struct Node {
 // === impl Node ===
 
 impl Outside for Node {
-    type Reply = Reply<OrderAnswer>;
+    type Reply = Reply<NodeAnswer>;
 
     async fn inspect(&self, instance: &Instance) -> Observed {
         self.cri.observe(instance).await
@@ -94,8 +94,8 @@ impl Outside for Node {
         }
     }
 
-    async fn answer(&self, reply: Reply<OrderAnswer>, answer: OrderAnswer) {
-        if let Err(error) = reply.send(answer).await {
+    async fn answer(&self, reply: Reply<NodeAnswer>, answer: OrderAnswer) {
+        if let Err(error) = reply.send(answer.into()).await {
             // Whoever asked will ask again.
             warn!(error = %ErrorChain(&error), "Answer was not sent");
         }

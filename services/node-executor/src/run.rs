@@ -13,6 +13,7 @@ use crate::{
     Args,
     cri::Cri,
     driver::{Driver, Report},
+    drops::Dropper,
     health,
     metrics::Metrics,
     orders,
@@ -49,21 +50,22 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
         cri: cri.clone(),
         bus: bus.clone(),
     };
+    let metrics = Metrics::register(kit.admin.registry());
+    let dropper = Dropper::new(cri.clone(), metrics.clone());
     let report = Report {
         node: name.clone(),
-        metrics: Metrics::register(kit.admin.registry()),
+        metrics,
         state: kit.admin.state(),
         readiness: readiness.clone(),
         orders_held: held_tx,
         runtime: runtime.clone(),
     };
     let driver = Driver::new(settings(&args), store, node, report);
+    let boot_id = presence::load_boot_id().await;
     let teller = Teller {
         bus: bus.clone(),
         node: name.clone(),
-        boot_id: presence::load_boot_id()
-            .await
-            .context("failed to read the boot id")?,
+        boot_id: boot_id.context("failed to read the boot id")?,
         runtime,
         orders_held,
     };
@@ -75,7 +77,7 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
             .await
             .context("the driver failed")
     });
-    let orders = orders::consume_orders(bus.clone(), name, incoming_tx, shutdown.clone());
+    let orders = orders::consume_orders(bus.clone(), name, incoming_tx, dropper, shutdown.clone());
     kit.tasks.add("orders", async {
         orders.await.context("failed to take orders")
     });

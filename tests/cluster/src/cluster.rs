@@ -146,6 +146,12 @@ impl Cluster {
         node::run(&self.folders, self.number(name)?, words).await
     }
 
+    /// The folder that a node's kubelet takes static pods from.
+    pub fn static_pods(&self, name: &str) -> Result<PathBuf> {
+        let node = self.number(name)?.name();
+        Ok(self.folders.node(&node).join(node::STATIC_PODS))
+    }
+
     /// Gives an image to all nodes that are up.
     pub async fn load(&self, image: &Image) -> Result<()> {
         let state = self.state()?;

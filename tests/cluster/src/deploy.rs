@@ -37,7 +37,7 @@ const OVERLAY: &str = "k8s/overlays/test-cluster";
 const TAG: &str = ":dev";
 
 /// A request that only our webhook refuses in these words.
-const PROBE: &str = "apiVersion: apps.kruise.io/v1alpha1
+const PROBE: &str = "apiVersion: apps.kruise.io/v1beta1
 kind: ContainerRecreateRequest
 metadata: {name: probe, namespace: default}
 spec: {podName: '', containers: [{name: a}]}

@@ -21,7 +21,10 @@ use crate::{
     wait,
 };
 
-pub(crate) use self::mounts::{POD_LOGS, make_mount_points};
+pub(crate) use self::{
+    configuration::STATIC_PODS,
+    mounts::{POD_LOGS, make_mount_points},
+};
 
 /// Starts the node's runtime and waits until it takes requests. Nothing here needs an API server.
 pub(crate) async fn start_runtime(

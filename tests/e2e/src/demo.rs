@@ -35,7 +35,7 @@ struct Args {
 }
 
 /// The request, as a user writes it.
-const REQUEST: &str = "apiVersion: apps.kruise.io/v1alpha1
+const REQUEST: &str = "apiVersion: apps.kruise.io/v1beta1
 kind: ContainerRecreateRequest
 metadata: {name: new-app}
 spec:

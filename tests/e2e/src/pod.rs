@@ -24,6 +24,7 @@ const LIVE: &str = "trap 'exit 0' TERM; touch /shared/log; tail -n +1 -f /shared
 pub struct PodPlan {
     name: String,
     containers: Vec<Value>,
+    init_containers: Vec<Value>,
     more: Value,
 }
 
@@ -42,6 +43,7 @@ impl PodPlan {
         Self {
             name: name.to_owned(),
             containers: Vec::new(),
+            init_containers: Vec::new(),
             more: json!({}),
         }
     }
@@ -68,6 +70,24 @@ impl PodPlan {
         self
     }
 
+    /// An init container that runs that shell command and ends with it.
+    pub fn init_container(mut self, name: &str, command: &str) -> Self {
+        let mut container = container(name);
+        container["command"] = json!(["sh", "-c", command]);
+        self.init_containers.push(container);
+        self
+    }
+
+    /// A native sidecar whose preStop hook runs that shell command in it.
+    pub fn sidecar_with_hook(mut self, name: &str, command: &str) -> Self {
+        let mut container = container(name);
+        container["restartPolicy"] = json!("Always");
+        container["lifecycle"] =
+            json!({ "preStop": { "exec": { "command": ["sh", "-c", command] } } });
+        self.init_containers.push(container);
+        self
+    }
+
     /// A field of the pod's spec.
     pub fn with(mut self, field: &str, value: Value) -> Self {
         self.more[field] = value;
@@ -78,6 +98,7 @@ impl PodPlan {
     pub fn manifest(&self) -> Value {
         let mut spec = json!({
             "containers": self.containers,
+            "initContainers": self.init_containers,
             "terminationGracePeriodSeconds": 30,
             "automountServiceAccountToken": false,
             "volumes": [{ "name": "shared", "emptyDir": {} }],
@@ -198,7 +219,14 @@ impl Space {
 
 impl Instance {
     pub fn of(pod: &Pod, container: &str) -> Result<Self> {
-        let status = statuses(pod).iter().find(|status| status.name == container);
+        let init_statuses = pod
+            .status
+            .as_ref()
+            .and_then(|status| status.init_container_statuses.as_deref());
+        let mut all = statuses(pod)
+            .iter()
+            .chain(init_statuses.unwrap_or_default());
+        let status = all.find(|status| status.name == container);
         let status = status.with_context(|| format!("pod status has no container {container}"))?;
         Ok(Self {
             container_id: status.container_id.clone().unwrap_or_default(),

@@ -32,6 +32,14 @@ impl Space {
         Api::namespaced_with(self.client.clone(), &self.name, &kind)
     }
 
+    /// Requests as a version of the API has them, such as `v1alpha1`.
+    pub fn requests_as(&self, version: &str) -> Api<DynamicObject> {
+        let mut kind = ApiResource::erase::<ContainerRecreateRequest>(&());
+        kind.api_version = format!("{}/{version}", kind.group);
+        version.clone_into(&mut kind.version);
+        Api::namespaced_with(self.client.clone(), &self.name, &kind)
+    }
+
     /// Creates a request of that spec.
     pub async fn request(&self, name: &str, spec: Value) -> Result<ContainerRecreateRequest> {
         let created = self.try_request(name, spec).await?;
@@ -57,7 +65,7 @@ impl Space {
         spec: Value,
     ) -> Result<Result<ContainerRecreateRequest, Refused>> {
         let object: DynamicObject = serde_json::from_value(json!({
-            "apiVersion": "apps.kruise.io/v1alpha1",
+            "apiVersion": "apps.kruise.io/v1beta1",
             "kind": "ContainerRecreateRequest",
             "metadata": { "name": name },
             "spec": spec,

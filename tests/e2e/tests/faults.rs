@@ -7,7 +7,10 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use cluster::Cluster;
-use e2e::{Installation, Instance, PodPlan, Space, in_space, our_cluster, phase_of};
+use e2e::{
+    Installation, Instance, Look, PATIENCE, PodPlan, Space, in_space, kubectl, our_cluster,
+    phase_of, wait_for,
+};
 use k8s_api::crd::ContainerRecreateRequest;
 use tokio::sync::Mutex;
 
@@ -175,4 +178,90 @@ async fn a_request_says_that_its_node_does_not_answer_and_ends_well_when_it_does
     })
     .await;
     Ok(())
+}
+
+/// The CRD as it is installed.
+const DEFINITION: &str =
+    include_str!("../../../k8s/crds/apps.kruise.io_containerrecreaterequests.yaml");
+const DEFINITION_NAME: &str = "containerrecreaterequests.apps.kruise.io";
+
+/// Waits until a request can be read as v1alpha1, for which it has to be converted.
+async fn wait_converted(space: &Space, request: &str) -> Result<()> {
+    wait_for("the request as v1alpha1", PATIENCE, async || {
+        let request = space.requests_as("v1alpha1").get(request).await?;
+        let phase = &request.data["status"]["phase"];
+        Ok(Look::is(phase == "Completed", phase))
+    })
+    .await
+}
+
+#[tokio::test]
+async fn requests_are_converted_without_the_bus_and_after_the_ca_was_lost() -> Result<()> {
+    let _alone = ALONE.lock().await;
+    if our_cluster()?.is_none() {
+        cluster::say("skipped: things are broken on the test cluster only");
+        return Ok(());
+    }
+    in_space("convert", async |space| {
+        let services = Installation::new(&space.client);
+        services.wait_whole().await?;
+        space.start(&PodPlan::new("web").container("main")).await?;
+        space.recreate("one", "web", &["main"]).await?;
+        space.wait_completed("one").await?;
+        services.scale_nats(0).await?;
+        let without_bus = wait_converted(space, "one").await;
+        let no_ca = r#"{"spec":{"conversion":{"webhook":{"clientConfig":{"caBundle":null}}}}}"#;
+        let take_ca = ["patch", "crd", DEFINITION_NAME, "--type=merge", "-p", no_ca];
+        let taken = kubectl(&take_ca, "").await;
+        let with_new_ca = wait_ca().await;
+        let converted = wait_converted(space, "one").await;
+        services.scale_nats(1).await?;
+        without_bus?;
+        taken?;
+        with_new_ca?;
+        converted?;
+        services.wait_whole().await
+    })
+    .await;
+    Ok(())
+}
+
+#[tokio::test]
+async fn a_definition_that_comes_late_gets_the_ca_and_is_served() -> Result<()> {
+    let _alone = ALONE.lock().await;
+    if our_cluster()?.is_none() {
+        cluster::say("skipped: things are broken on the test cluster only");
+        return Ok(());
+    }
+    in_space("late", async |space| {
+        let services = Installation::new(&space.client);
+        services.wait_whole().await?;
+        space.start(&PodPlan::new("web").container("main")).await?;
+        kubectl(&["delete", "crd", DEFINITION_NAME], "").await?;
+        kubectl(&["apply", "--server-side", "-f", "-"], DEFINITION).await?;
+        wait_ca().await?;
+        services.wait_whole().await?;
+        let created = wait_for("a request to be taken", PATIENCE, async || {
+            let request = space.recreate("one", "web", &["main"]).await?;
+            Ok(Look::Found(request))
+        });
+        created.await?;
+        let request = space
+            .wait_completed_within("one", UNTIL_ANOTHER_LEADS)
+            .await;
+        check_succeeded(&request?);
+        wait_converted(space, "one").await
+    })
+    .await;
+    Ok(())
+}
+
+/// Waits until admission has written its CA into the CRD.
+async fn wait_ca() -> Result<()> {
+    wait_for("our CA in the CRD", PATIENCE, async || {
+        let path = "jsonpath={.spec.conversion.webhook.clientConfig.caBundle}";
+        let bundle = kubectl(&["get", "crd", DEFINITION_NAME, "-o", path], "").await?;
+        Ok(Look::is(!bundle.is_empty(), "there is none"))
+    })
+    .await
 }

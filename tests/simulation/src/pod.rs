@@ -72,6 +72,10 @@ impl RealPod {
             restart_policy: RestartPolicy::Always,
             is_being_deleted: false,
             containers: containers.collect(),
+            version: String::new(),
+            gate: None,
+            are_containers_ready: true,
+            static_uid: None,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crr_rules::{OrderBook, PodView, SeenRunning, Silence, Snapshot, Turn, plan};
+use crr_rules::{OrderBook, PodView, Seen, Silence, Snapshot, Turn, Write, plan};
 use jiff::Timestamp;
 use model::{
     crr::Crr,
@@ -16,7 +16,7 @@ use model::{
 pub(crate) struct Memory {
     book: OrderBook,
     pod: Option<Pod>,
-    seen_running: BTreeMap<ContainerName, SeenRunning>,
+    seen_running: BTreeMap<ContainerName, Seen>,
     status_written_at: Option<Timestamp>,
 }
 
@@ -37,7 +37,7 @@ impl Memory {
             };
             let seen = self.seen_running.get(&status.name);
             if seen.is_none_or(|seen| seen.container_id != *id) {
-                let seen = SeenRunning {
+                let seen = Seen {
                     container_id: id.clone(),
                     since: now,
                 };
@@ -70,24 +70,36 @@ impl Memory {
         });
         let snapshot = Snapshot {
             crr: crr.clone(),
-            pod: self.pod.clone().map_or(PodView::Unknown, PodView::Present),
+            pod: self
+                .pod
+                .clone()
+                .map_or(PodView::Unknown, |pod| PodView::Present(Box::new(pod))),
             orders: known.collect(),
             seen_running: self.seen_running.clone(),
+            // No back-off bites in this world: the kubelet restarts whatever has ended.
+            seen_down: BTreeMap::new(),
+            dropped_at: BTreeMap::new(),
+            nudged_at: None,
             turn: Turn::Mine,
             status_written_at: self.status_written_at,
         };
         let plan = plan(&snapshot, now);
-        let wanted = plan.order.filter(|_| plan.status.is_none());
+        let wanted = plan.order.filter(|_| plan.write.is_none());
         let send = wanted
             .as_ref()
             .and_then(|order| self.book.send_due(order, now));
         let again_at = wanted
             .as_ref()
             .and_then(|order| self.book.send_again_at(&order.id));
+        let remove_label = plan.write == Some(Write::Close);
         Wish {
-            status: plan.status,
+            status: match plan.write {
+                Some(Write::Status(status)) => Some(status),
+                Some(Write::AddFinalizer | Write::Gate(_) | Write::Close | Write::Delete)
+                | None => None,
+            },
             send,
-            remove_label: plan.remove_active_label,
+            remove_label,
             wake_at: plan.wake_at.into_iter().chain(again_at).min(),
         }
     }

@@ -52,7 +52,7 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Violation {
     /// The CRR has not ended though all faults did.
-    NeverEnded { status: CrrStatus },
+    NeverEnded { status: Box<CrrStatus> },
     /// An instance was stopped that the CRR does not name.
     ForeignInstanceStopped {
         container: ContainerName,
@@ -137,6 +137,9 @@ impl World {
             created_at: start,
             is_being_deleted: false,
             is_labelled_active: true,
+            finalizers: Vec::new(),
+            requested_by: None,
+            respects_back_off: true,
             pod: pod::key(),
             pod_uid: Some("pod-uid".into()),
             node: Some("node-1".into()),
@@ -249,7 +252,9 @@ impl World {
     fn judge(self) -> Result<Outcome, Violation> {
         let status = self.crr.status.clone();
         if status.phase != Some(CrrPhase::Completed) {
-            return Err(Violation::NeverEnded { status });
+            return Err(Violation::NeverEnded {
+                status: Box::new(status),
+            });
         }
         for state in &status.containers {
             let container = state.name.clone();

@@ -29,7 +29,7 @@ pub type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// What each of our crates may import of ours; crates under `tests/` see all.
 pub fn table() -> Edges {
-    let rows: [(&str, &[&str]); 12] = [
+    let rows: [(&str, &[&str]); 13] = [
         ("model", &[]),
         ("admission-rules", &["model"]),
         ("crr-rules", &["model"]),
@@ -37,12 +37,14 @@ pub fn table() -> Edges {
         ("wire", &["model"]),
         ("k8s-api", &["model"]),
         ("bus", &["model", "wire"]),
+        ("api-client", &[]),
         ("lease", &[]),
         ("service-kit", &[]),
         (
             "admission",
             &[
                 "admission-rules",
+                "api-client",
                 "model",
                 "k8s-api",
                 "wire",
@@ -53,6 +55,7 @@ pub fn table() -> Edges {
         (
             "crr-scheduler",
             &[
+                "api-client",
                 "crr-rules",
                 "model",
                 "k8s-api",

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tidy::{
-    files,
+    containers, files,
     imports::{self, Edges},
     tree,
 };
@@ -134,5 +134,44 @@ fn a_gap_in_the_decisions_and_a_silent_recipe_are_found() {
     assert_eq!(
         tree::check_recipes("# Says\na:\n\nb x:\n"),
         ["Justfile: recipe b has no comment"]
+    );
+}
+
+#[test]
+fn a_service_without_an_image_and_versions_that_differ_are_found() {
+    let files = containers::Files {
+        dockerfile: "ARG RUST_IMAGE=library/rust:1.2.3-x\nARG RUNTIME_IMAGE=r\nENV RUSTUP_TOOLCHAIN=1.2.3 A=b\n\
+            RUN cargo build -p a -p b-c\nFROM ${RUNTIME_IMAGE} AS a\n",
+        compose: "x: {A: \"${RUST_IMAGE:-library/rust:1.2.3-x}\", B: \"${RUNTIME_IMAGE:-r}\"}\n\
+            services:\n  a:\n    build: {target: a}\n    image: ${NATS_IMAGE:-n:2}\n    image: ${JAEGER_IMAGE:-j:1}\n",
+        base_images: "S=x RUST=1.2.3\n",
+        rust_toolchain: "channel = \"1.2.3\"\n",
+        nats: "image: nats:2\n",
+        jaeger: "image: localhost/jaeger:1\n",
+    };
+    assert!(containers::check(&["a".to_owned()], &files).is_empty());
+    assert_eq!(
+        containers::check(&["b".to_owned()], &files),
+        [
+            "Dockerfile: no target b",
+            "Dockerfile: does not build b",
+            "compose.yaml: no service b"
+        ]
+    );
+    let older = containers::Files {
+        dockerfile: "ARG RUST_IMAGE=library/rust:1.2.2-x\nARG RUNTIME_IMAGE=s\nENV RUSTUP_TOOLCHAIN=1.2.3\n",
+        base_images: "",
+        nats: "image: nats:3\n",
+        ..files
+    };
+    assert_eq!(
+        containers::check(&[], &older),
+        [
+            "compose.yaml: RUST_IMAGE is not the Dockerfile's",
+            "compose.yaml: RUNTIME_IMAGE is not the Dockerfile's",
+            "compose/base-images: Rust is not that of rust-toolchain.toml",
+            "the Dockerfile's RUST_IMAGE: Rust is not that of rust-toolchain.toml",
+            "compose.yaml: NATS_IMAGE has not the tag of the manifests"
+        ]
     );
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{files, imports, tree};
+use tidy::{containers, files, imports, tree};
 
 fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -70,5 +70,27 @@ fn decisions_are_numbered() {
 fn every_recipe_says_what_it_does() {
     none(tree::check_recipes(
         &std::fs::read_to_string(root().join("Justfile")).unwrap(),
+    ));
+}
+
+#[test]
+fn every_service_has_an_image_and_a_place_in_compose() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let folders = std::fs::read_dir(root().join("services")).unwrap();
+    let mut services: Vec<_> = folders
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    services.sort();
+    assert!(services.len() >= 3, "the services were found");
+    none(containers::check(
+        &services,
+        &containers::Files {
+            dockerfile: &read("Dockerfile"),
+            compose: &read("compose/compose.yaml"),
+            base_images: &read("compose/base-images"),
+            rust_toolchain: &read("rust-toolchain.toml"),
+            nats: &read("k8s/base/nats.yaml"),
+            jaeger: &read("k8s/overlays/test-cluster/jaeger.yaml"),
+        },
     ));
 }

@@ -17,7 +17,13 @@ fn pod() -> Value {
                  "lifecycle": {"preStop": {"httpGet": {"port": "admin", "path": "/bye"}}}},
                 {"name": "cold"},
             ],
-            "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
+            "initContainers": [
+                {"name": "setup"},
+                {"name": "proxy", "restartPolicy": "Always", "ports": [{"containerPort": 9}],
+                 "lifecycle": {"preStop": {"httpGet": {"port": 9}}}},
+                {"name": "late", "restartPolicy": "Always"},
+            ],
+            "ephemeralContainers": [{"name": "debugger"}],
         },
         "status": {
             "phase": "Running",
@@ -180,7 +186,7 @@ fn containers_must_be_the_pods_and_named_once() {
         ),
         (
             json!([{"name": "nope"}]),
-            "[0].name: the pod has no container nope; it has app, cold",
+            "[0].name: the pod has no container nope; it has app, cold, proxy, late",
         ),
         (
             json!([{"name": "cold"}]),
@@ -190,6 +196,14 @@ fn containers_must_be_the_pods_and_named_once() {
             json!([{"name": "setup"}]),
             "[0].name: setup is an init container; only containers and native sidecars \
              (init containers with restartPolicy Always) can be recreated",
+        ),
+        (
+            json!([{"name": "late"}]),
+            "[0].name: container late has never started: there is nothing to recreate",
+        ),
+        (
+            json!([{"name": "debugger"}]),
+            "[0].name: debugger is an ephemeral container, which no kubelet starts again",
         ),
         (json!([{"name": 5}]), "[0].name: is 5; it must be a string"),
         (
@@ -252,10 +266,93 @@ fn a_good_request_is_completed() {
             {"name": "app", "preStop": {"httpGet": {"port": "admin", "path": "/bye"}},
              "ports": [{"name": "admin", "containerPort": 8080}],
              "statusContext": {"containerID": "containerd://app", "restartCount": 2}},
-            {"name": "proxy",
+            {"name": "proxy", "preStop": {"httpGet": {"port": 9}}, "ports": [{"containerPort": 9}],
              "statusContext": {"containerID": "containerd://proxy", "restartCount": 1}},
         ])
     );
+}
+
+#[test]
+fn containers_of_two_runtimes_are_refused_together_and_taken_alone() {
+    let other = json!("cri-o://proxy");
+    let pod = with(pod(), "/status/initContainerStatuses/1/containerID", other);
+    let both = json!([{"name": "app"}, {"name": "proxy"}]);
+    let fault = "spec.containers[1].name: container proxy is run by cri-o and container app by containerd; \
+                 name containers of one runtime in one request";
+    check(
+        with(app(), "/containers", both),
+        &facts(pod.clone()),
+        &[fault],
+    );
+    for name in ["app", "proxy"] {
+        let alone = with(app(), "/containers", json!([{"name": name}]));
+        check(alone, &facts(pod.clone()), &[]);
+    }
+    let pod = with(
+        pod,
+        "/status/containerStatuses/0/containerID",
+        json!("bare"),
+    );
+    let fault = "spec.containers[0].name: container app: \
+                 container id \"bare\" is not of the form <runtime>://<id>";
+    check(app(), &facts(pod), &[fault]);
+}
+
+/// Its mirror has another uid than the node knows it by; the label is of the object that is in the API.
+#[test]
+fn a_static_pod_is_taken() {
+    let annotations = json!({
+        "kubernetes.io/config.mirror": "hash", "kubernetes.io/config.hash": "hash",
+        "kubernetes.io/config.source": "file",
+    });
+    let facts = facts(with(pod(), "/metadata/annotations", annotations));
+    let object = object(app());
+    let verdict = review(&Request::Create { object: &object }, &facts);
+    let mut completed = object;
+    json_patch::patch(&mut completed, &verdict.patch).unwrap();
+    assert_eq!(
+        completed["metadata"]["labels"][labels::CRR_POD_UID],
+        "pod-uid"
+    );
+}
+
+#[test]
+fn who_asks_is_written_over_whatever_the_request_says() {
+    let forged = json!({labels::REQUESTED_BY: "root", "mine": "a"});
+    for (asked, expected) in [
+        (
+            Some("jane"),
+            json!({labels::REQUESTED_BY: "jane", "mine": "a"}),
+        ),
+        (None, json!({"mine": "a"})),
+    ] {
+        let mut object = object(app());
+        object["metadata"]["annotations"] = forged.clone();
+        let facts = Facts {
+            requested_by: asked.map(str::to_owned),
+            ..facts(pod())
+        };
+        let verdict = review(&Request::Create { object: &object }, &facts);
+        json_patch::patch(&mut object, &verdict.patch).unwrap();
+        assert_eq!(object["metadata"]["annotations"], expected);
+    }
+}
+
+#[test]
+fn the_status_annotations_of_v1alpha1_are_left_out_of_v1beta1() {
+    for (version, warnings, kept) in [("v1alpha1", 0, true), ("v1beta1", 1, false)] {
+        let mut object = object(app());
+        object["apiVersion"] = json!(format!("apps.kruise.io/{version}"));
+        object["metadata"]["annotations"] = json!({labels::SYNC_CONTAINER_STATUSES: "[]"});
+        let verdict = review(&Request::Create { object: &object }, &facts(pod()));
+        assert_eq!(verdict.warnings.len(), warnings, "{version}");
+        json_patch::patch(&mut object, &verdict.patch).unwrap();
+        let annotations = &object["metadata"]["annotations"];
+        assert_eq!(
+            annotations.get(labels::SYNC_CONTAINER_STATUSES).is_some(),
+            kept
+        );
+    }
 }
 
 #[test]

@@ -106,3 +106,17 @@ fn a_report_of_an_unknown_order_is_no_error() {
     book.on_report(&report(1, StopOutcome::Gone));
     assert!(book.is_empty());
 }
+
+/// A forced stop may have been of a newer instance than the fence's; without that, its own successor is waited for.
+#[test]
+fn a_new_leader_learns_which_instance_was_stopped() {
+    let mut book = OrderBook::default();
+    book.send_due(&wanted(), at(0));
+    let done = OrderAnswer::Done {
+        container_id: "newer".into(),
+        outcome: StopOutcome::Stopped { hook_error: None },
+    };
+    book.on_answer(&wanted().id, done, at(10));
+    let known = book.known(&wanted().id).unwrap();
+    assert_eq!(known.target, ContainerId::new("newer"));
+}

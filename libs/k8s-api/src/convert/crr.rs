@@ -8,7 +8,11 @@ use k8s_openapi::{
     apimachinery::pkg::util::intstr::IntOrString,
 };
 use model::{
-    crr::{ContainerRecreateState, Crr, CrrContainer, CrrStatus, FailurePolicy, Fence, Strategy},
+    condition::{Condition, ConditionState, ConditionType},
+    crr::{
+        ContainerRecreateState, ContainerSnapshot, Crr, CrrContainer, CrrStatus, FailurePolicy,
+        Fence, Strategy,
+    },
     ids::{CrrKey, InvalidContainerId, NodeName, PodKey, PodUid},
     labels,
     order::{HttpScheme, PreStop},
@@ -58,7 +62,10 @@ pub fn crr_from_object(object: &ContainerRecreateRequest) -> Result<Crr, Invalid
     let key = crr_key(object).ok_or(missing("metadata.name"))?;
     let created_at = metadata.creation_timestamp.as_ref().map(|time| time.0);
     let label = |name| metadata.labels.as_ref().and_then(|labels| labels.get(name));
-    let annotations = metadata.annotations.as_ref();
+    let annotation = |name| {
+        let annotations = metadata.annotations.as_ref();
+        annotations.and_then(|annotations| annotations.get(name).cloned())
+    };
     let spec = &object.spec;
     let containers: Result<_, _> = spec.containers.iter().map(container).collect();
     Ok(Crr {
@@ -70,6 +77,10 @@ pub fn crr_from_object(object: &ContainerRecreateRequest) -> Result<Crr, Invalid
         created_at: created_at.ok_or(missing("metadata.creationTimestamp"))?,
         is_being_deleted: metadata.deletion_timestamp.is_some(),
         is_labelled_active: label(labels::CRR_ACTIVE).is_some(),
+        finalizers: metadata.finalizers.clone().unwrap_or_default(),
+        requested_by: annotation(labels::REQUESTED_BY),
+        respects_back_off: annotation(labels::BACK_OFF).as_deref()
+            == Some(labels::BACK_OFF_RESPECT),
         pod: PodKey {
             namespace: key.namespace.clone(),
             name: spec.pod_name.as_str().into(),
@@ -86,8 +97,7 @@ pub fn crr_from_object(object: &ContainerRecreateRequest) -> Result<Crr, Invalid
             .map(status)
             .transpose()?
             .unwrap_or_default(),
-        trace_parent: annotations
-            .and_then(|annotations| annotations.get(labels::TRACE_PARENT).cloned()),
+        trace_parent: annotation(labels::TRACE_PARENT),
         key,
     })
 }
@@ -199,6 +209,24 @@ fn status(object: &ContainerRecreateRequestStatus) -> Result<CrrStatus, InvalidC
             message: state.message.clone().unwrap_or_default(),
             is_killed: state.is_killed.unwrap_or(false),
         });
+    // What is not ours to read is not ours to keep: an entry that cannot be read is written anew.
+    let snapshots = object.container_status_snapshot.iter().filter_map(|entry| {
+        Some(ContainerSnapshot {
+            name: entry.name.as_str().into(),
+            is_ready: entry.ready,
+            restart_count: u32::try_from(entry.restart_count).unwrap_or(0),
+            container_id: entry.container_id.parse().ok()?,
+        })
+    });
+    let conditions = object.conditions.iter().filter_map(|condition| {
+        Some(Condition {
+            kind: ConditionType::parse(&condition.type_)?,
+            state: ConditionState::parse(&condition.status),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            since: condition.last_transition_time.0,
+        })
+    });
     let phase = match object.phase.as_str() {
         "" => None,
         "Pending" => Some(CrrPhase::Pending),
@@ -212,6 +240,8 @@ fn status(object: &ContainerRecreateRequestStatus) -> Result<CrrStatus, InvalidC
         completed_at: object.completion_time.as_ref().map(|time| time.0),
         message: object.message.clone().unwrap_or_default(),
         containers: containers.collect(),
+        snapshot: snapshots.collect(),
+        conditions: conditions.collect(),
     })
 }
 
@@ -236,12 +266,31 @@ pub fn status_json(status: &CrrStatus) -> Value {
         }
         entry
     });
+    let snapshot = status.snapshot.iter().map(|entry| {
+        json!({
+            "name": entry.name.as_str(),
+            "ready": entry.is_ready,
+            "restartCount": entry.restart_count,
+            "containerID": entry.container_id.to_string(),
+        })
+    });
+    let conditions = status.conditions.iter().map(|condition| {
+        json!({
+            "type": condition.kind.as_str(),
+            "status": condition.state.as_str(),
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": rfc3339(condition.since),
+        })
+    });
     let message = (!status.message.is_empty()).then_some(&status.message);
     json!({
         "phase": status.phase,
         "completionTime": status.completed_at.map(rfc3339),
         "message": message,
         "containerRecreateStates": states.collect::<Vec<_>>(),
+        "containerStatusSnapshot": (!status.snapshot.is_empty()).then(|| snapshot.collect::<Vec<_>>()),
+        "conditions": conditions.collect::<Vec<_>>(),
     })
 }
 

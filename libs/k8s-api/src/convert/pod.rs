@@ -1,9 +1,13 @@
 //! Pods: identity, containers and native sidecars as the kubelet reports them.
 
-use k8s_openapi::api::core::v1::{self as core, Pod as PodObject};
+use k8s_openapi::{
+    api::core::v1::{self as core, Pod as PodObject},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use model::{
-    ids::{InvalidContainerId, NodeName, PodKey},
-    pod::{ContainerState, ContainerStatus, Pod, PodPhase, RestartPolicy},
+    ids::{InvalidContainerId, NodeName, PodKey, PodUid},
+    labels,
+    pod::{ContainerState, ContainerStatus, Gate, Pod, PodPhase, RestartPolicy},
 };
 
 /// A pod that cannot be read.
@@ -34,6 +38,7 @@ pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
         .as_deref()
         .ok_or(missing("metadata.namespace"))?;
     let restart_policy = restart_policy(spec.restart_policy.as_deref());
+    let conditions = status.conditions.unwrap_or_default();
 
     let mut containers = Vec::new();
     for entry in status.container_statuses.unwrap_or_default() {
@@ -59,7 +64,36 @@ pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
         restart_policy,
         is_being_deleted: metadata.deletion_timestamp.is_some(),
         containers,
+        version: metadata.resource_version.clone().unwrap_or_default(),
+        gate: gate(spec, &conditions),
+        are_containers_ready: conditions
+            .iter()
+            .any(|condition| condition.type_ == "ContainersReady" && condition.status == "True"),
+        static_uid: static_uid(metadata),
     })
+}
+
+/// The readiness gate `KruisePodReady`, where the pod has it.
+fn gate(spec: &core::PodSpec, conditions: &[core::PodCondition]) -> Option<Gate> {
+    let mut gates = spec.readiness_gates.iter().flatten();
+    if !gates.any(|gate| gate.condition_type == labels::KRUISE_POD_READY) {
+        return None;
+    }
+    let mut conditions = conditions.iter();
+    let condition = conditions.find(|condition| condition.type_ == labels::KRUISE_POD_READY);
+    Some(condition.map_or_else(Gate::default, |condition| Gate {
+        is_open: Some(condition.status == "True"),
+        message: condition.message.clone().unwrap_or_default(),
+    }))
+}
+
+/// The kubelet's own name for a static pod: the API server gave its mirror another uid.
+fn static_uid(metadata: &ObjectMeta) -> Option<PodUid> {
+    let annotations = metadata.annotations.as_ref()?;
+    annotations.get(labels::CONFIG_MIRROR)?;
+    annotations
+        .get(labels::CONFIG_HASH)
+        .map(|hash| PodUid::new(hash.clone()))
 }
 
 /// An init container that is kept running (KEP-753).

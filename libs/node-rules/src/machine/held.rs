@@ -99,7 +99,10 @@ impl Held {
         self.record.order.attempt = self.record.order.attempt.max(attempt);
         match &self.record.stage {
             Stage::Queued | Stage::Begun { .. } | Stage::HookDone { .. } => OrderAnswer::Accepted,
-            Stage::Finished { outcome, .. } => OrderAnswer::Done(outcome.clone()),
+            Stage::Finished { outcome, .. } => OrderAnswer::Done {
+                container_id: self.record.order.instance.container_id.clone(),
+                outcome: outcome.clone(),
+            },
         }
     }
 

@@ -162,7 +162,7 @@ fn kinds(effects: &[Effect]) -> Vec<String> {
             Effect::Answer { answer, .. } => match answer {
                 OrderAnswer::Accepted => "accepted".to_owned(),
                 OrderAnswer::Refused(_) => "refused".to_owned(),
-                OrderAnswer::Done(_) => "done".to_owned(),
+                OrderAnswer::Done { .. } => "done".to_owned(),
             },
             Effect::Inspect { .. } => "inspect".to_owned(),
             Effect::RunHook { .. } => "hook".to_owned(),

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use model::order::{
-    HttpScheme, Instance, OrderAnswer, PreStop, Refusal, StopOrder, StopOutcome, StopReport,
+    DropAnswer, DropOrder, HttpScheme, Instance, NodeAnswer, NodeOrder, OrderAnswer, PreStop,
+    Refusal, StopOrder, StopOutcome, StopReport,
 };
 use prost::Message as _;
 
@@ -30,16 +31,109 @@ impl Message for StopOrder {
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        match NodeOrder::decode(bytes)? {
+            NodeOrder::Stop(order) => Ok(order),
+            NodeOrder::Drop(_) => Err(InvalidMessage::Missing { field: "verb" }),
+        }
+    }
+}
+
+impl Message for DropOrder {
+    fn encode(&self) -> Vec<u8> {
+        let drop = proto::DropDeadInstances {
+            instance: Some(instance_to(&self.instance)),
+        };
+        let order = proto::Order {
+            id: self.id.to_string(),
+            attempt: self.attempt,
+            reason: self.reason.clone(),
+            verb: Some(Verb::DropDeadInstances(drop)),
+        };
+        order.encode_to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        match NodeOrder::decode(bytes)? {
+            NodeOrder::Drop(order) => Ok(order),
+            NodeOrder::Stop(_) => Err(InvalidMessage::Missing { field: "verb" }),
+        }
+    }
+}
+
+impl Message for NodeOrder {
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Stop(order) => order.encode(),
+            Self::Drop(order) => order.encode(),
+        }
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let order: proto::Order = decode(bytes)?;
-        let Verb::StopContainer(stop) = some("verb", order.verb)?;
-        Ok(Self {
-            id: filled("id", order.id)?.as_str().into(),
-            attempt: order.attempt,
-            instance: instance_from(some("stop_container.instance", stop.instance)?)?,
-            grace: Duration::from_millis(stop.grace_milliseconds),
-            pre_stop: stop.pre_stop.map(hook_from).transpose()?,
-            reason: order.reason,
+        let verb = some("verb", order.verb)?;
+        let id = filled("id", order.id)?.as_str().into();
+        let (attempt, reason) = (order.attempt, order.reason);
+        Ok(match verb {
+            Verb::StopContainer(stop) => Self::Stop(StopOrder {
+                id,
+                attempt,
+                instance: instance_from(some("stop_container.instance", stop.instance)?)?,
+                grace: Duration::from_millis(stop.grace_milliseconds),
+                pre_stop: stop.pre_stop.map(hook_from).transpose()?,
+                reason,
+            }),
+            Verb::DropDeadInstances(drop) => Self::Drop(DropOrder {
+                id,
+                attempt,
+                instance: instance_from(some("drop_dead_instances.instance", drop.instance)?)?,
+                reason,
+            }),
         })
+    }
+}
+
+impl Message for NodeAnswer {
+    fn encode(&self) -> Vec<u8> {
+        match self {
+            Self::Stop(answer) => answer.encode(),
+            Self::Drop(answer) => answer.encode(),
+        }
+    }
+
+    /// A refusal alone does not say of what it is; it is read as that of a stop.
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        OrderAnswer::decode(bytes)
+            .map(Self::Stop)
+            .or_else(|_| DropAnswer::decode(bytes).map(Self::Drop))
+    }
+}
+
+impl Message for DropAnswer {
+    fn encode(&self) -> Vec<u8> {
+        let answer = match self {
+            Self::Dropped { count } => {
+                order_answer::Answer::Dropped(proto::Dropped { count: *count })
+            }
+            Self::Refused(refusal) => order_answer::Answer::Refused(refusal_to(refusal)),
+        };
+        proto::OrderAnswer {
+            answer: Some(answer),
+            ..proto::OrderAnswer::default()
+        }
+        .encode_to_vec()
+    }
+
+    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
+        let answer: proto::OrderAnswer = decode(bytes)?;
+        match some("answer", answer.answer)? {
+            order_answer::Answer::Dropped(dropped) => Ok(Self::Dropped {
+                count: dropped.count,
+            }),
+            order_answer::Answer::Refused(refused) => Ok(Self::Refused(refusal_from(refused)?)),
+            order_answer::Answer::Accepted(_) | order_answer::Answer::Done(_) => {
+                Err(InvalidMessage::Missing { field: "dropped" })
+            }
+        }
     }
 }
 
@@ -48,10 +142,16 @@ impl Message for OrderAnswer {
         let answer = match self {
             Self::Accepted => order_answer::Answer::Accepted(proto::Accepted {}),
             Self::Refused(refusal) => order_answer::Answer::Refused(refusal_to(refusal)),
-            Self::Done(outcome) => order_answer::Answer::Done(outcome_to(outcome)),
+            Self::Done { outcome, .. } => order_answer::Answer::Done(outcome_to(outcome)),
         };
+        let done_container_id = match self {
+            Self::Done { container_id, .. } => container_id.to_string(),
+            Self::Accepted | Self::Refused(_) => String::new(),
+        };
+        let answer = Some(answer);
         proto::OrderAnswer {
-            answer: Some(answer),
+            answer,
+            done_container_id,
         }
         .encode_to_vec()
     }
@@ -61,7 +161,15 @@ impl Message for OrderAnswer {
         Ok(match some("answer", answer.answer)? {
             order_answer::Answer::Accepted(_) => Self::Accepted,
             order_answer::Answer::Refused(refused) => Self::Refused(refusal_from(refused)?),
-            order_answer::Answer::Done(outcome) => Self::Done(outcome_from(outcome)?),
+            order_answer::Answer::Done(outcome) => Self::Done {
+                container_id: filled("done_container_id", answer.done_container_id)?
+                    .as_str()
+                    .into(),
+                outcome: outcome_from(outcome)?,
+            },
+            order_answer::Answer::Dropped(_) => {
+                return Err(InvalidMessage::Missing { field: "done" });
+            }
         })
     }
 }
@@ -218,6 +326,7 @@ fn refusal_to(refusal: &Refusal) -> proto::Refused {
             })
         }
         Refusal::AlreadyExited => refused::Reason::AlreadyExited(nothing),
+        Refusal::StillRunning => refused::Reason::StillRunning(nothing),
         Refusal::RuntimeUnavailable { message } => refused::Reason::RuntimeUnavailable(message),
         Refusal::Invalid { message } => refused::Reason::Invalid(message),
     };
@@ -235,6 +344,7 @@ fn refusal_from(refused: proto::Refused) -> Result<Refusal, InvalidMessage> {
             restart_count: other.restart_count,
         },
         refused::Reason::AlreadyExited(_) => Refusal::AlreadyExited,
+        refused::Reason::StillRunning(_) => Refusal::StillRunning,
         refused::Reason::RuntimeUnavailable(message) => Refusal::RuntimeUnavailable { message },
         refused::Reason::Invalid(message) => Refusal::Invalid { message },
     })

@@ -2,28 +2,41 @@
 //!
 //! Owns the requests' tasks and the pod watches. Each request ends as an event of the driver.
 
-use bus::RequestError;
-use crr_rules::{Plan, PodView, Silence, order_book::ANSWER_WITHIN};
+use std::time::Duration;
+
+use bus::{Bus, RequestError};
+use crr_rules::{CrrEvent, GateWrite, Plan, PodView, Silence, Write, order_book::ANSWER_WITHIN};
 use futures::{StreamExt, pin_mut};
 use jiff::Timestamp;
+use k8s_api::crd::ContainerRecreateRequest;
 use model::{
-    crr::CrrStatus,
-    ids::{CrrKey, PodKey},
-    order::StopOrder,
+    crr::{Crr, CrrStatus},
+    ids::{CrrKey, NodeName, PodKey},
+    order::{DropOrder, StopOrder},
 };
-use service_kit::trace;
-use tracing::{Instrument, info, info_span, warn};
+use service_kit::{ErrorChain, backoff::Backoff, trace};
+use tokio::time::sleep;
+use tracing::{Instrument, Span, debug, info, info_span, warn};
 
-use super::{Driver, Event, WatchedPod, Write};
-use crate::tracked::is_ended;
+use super::{Driver, Event, WatchedPod, Written};
+use crate::{
+    cluster::{Cluster, WriteError},
+    tracked::{Tracked, is_ended},
+};
+
+/// How often an event is tried to be told, and the bounds of the pause between.
+const TELL_TRIES: u32 = 4;
+const TELL_AGAIN_AFTER: Duration = Duration::from_millis(200);
+const LONGEST_TELL_PAUSE: Duration = Duration::from_secs(5);
 
 impl Driver {
     pub(super) fn act(&mut self, crr: &CrrKey, plan: Plan, now: Timestamp) {
         let Plan {
-            status,
+            write,
             order,
-            remove_active_label,
-            delete,
+            drops,
+            nudge,
+            events,
             needs_pod,
             wake_at,
         } = plan;
@@ -35,16 +48,42 @@ impl Driver {
         if needs_pod {
             self.watch(&pod);
         }
-        if let Some(status) = status {
-            self.write_status(crr, status);
-        } else if remove_active_label {
-            self.write_label(crr);
-        } else if delete {
-            self.delete(crr);
-        } else if let Some(order) = order {
-            self.send(crr, &order, now);
-        } else {
-            self.forget_ended(crr);
+        self.tell(crr, events, now);
+        match write {
+            Some(Write::Status(status)) => self.write_status(crr, status),
+            Some(Write::Gate(gate)) => self.write_gate(crr, gate, now),
+            Some(Write::AddFinalizer) => self.write_object(
+                crr,
+                Written::Finalizer,
+                |cluster, crr, version| async move {
+                    cluster.add_finalizer(&crr, &version).await.map(Some)
+                },
+            ),
+            Some(Write::Close) => {
+                self.write_object(crr, Written::Close, |cluster, crr, version| async move {
+                    cluster.close(&crr, &version).await.map(Some)
+                });
+            }
+            Some(Write::Delete) => {
+                info!(%crr, "Deleting: its time to live is over");
+                self.write_object(crr, Written::Delete, |cluster, crr, _| async move {
+                    cluster.delete(&crr.key, &crr.uid).await.map(|()| None)
+                });
+            }
+            None => {
+                let has_work = order.is_some() || !drops.is_empty();
+                if let Some(order) = order {
+                    self.send(crr, &order, now);
+                }
+                for drop in drops {
+                    self.send_drop(crr, &drop, now);
+                }
+                if nudge {
+                    self.nudge(crr, now);
+                } else if !has_work {
+                    self.forget_ended(crr);
+                }
+            }
         }
         self.unwatch_unneeded(&pod);
     }
@@ -67,40 +106,99 @@ impl Driver {
             let result = cluster.write_status(&crr, &version, &status).await;
             Event::Written(
                 crr,
-                Write::Status,
+                Written::Status,
                 result.map(|object| Some(Box::new(object))),
             )
         };
         self.requests.spawn(request.instrument(span));
     }
 
-    fn write_label(&mut self, crr: &CrrKey) {
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+    /// Begins a write of the object itself.
+    fn write_object<R>(
+        &mut self,
+        key: &CrrKey,
+        written: Written,
+        request: impl FnOnce(Cluster, Crr, String) -> R,
+    ) where
+        R: Future<Output = Result<Option<ContainerRecreateRequest>, WriteError>> + Send + 'static,
+    {
+        let Some(tracked) = self.tracked.get_mut(key) else {
             return;
         };
         tracked.is_writing = true;
-        let (cluster, crr, uid) = (self.cluster.clone(), crr.clone(), tracked.crr.uid.clone());
+        let (crr, version) = (tracked.crr.clone(), tracked.version.clone());
+        let request = request(self.cluster.clone(), crr, version);
+        let key = key.clone();
         self.requests.spawn(async move {
-            let result = cluster.remove_active_label(&crr, &uid).await;
-            Event::Written(
-                crr,
-                Write::Label,
-                result.map(|object| Some(Box::new(object))),
-            )
+            let result = request.await;
+            Event::Written(key, written, result.map(|object| object.map(Box::new)))
         });
     }
 
-    fn delete(&mut self, crr: &CrrKey) {
+    /// Opens or shuts the pod's readiness gate.
+    fn write_gate(&mut self, crr: &CrrKey, gate: GateWrite, now: Timestamp) {
         let Some(tracked) = self.tracked.get_mut(crr) else {
             return;
         };
+        let Some(uid) = tracked.crr.pod_uid.clone() else {
+            return;
+        };
         tracked.is_writing = true;
-        info!(%crr, "Deleting: its time to live is over");
-        let (cluster, crr, uid) = (self.cluster.clone(), crr.clone(), tracked.crr.uid.clone());
-        self.requests.spawn(async move {
-            let result = cluster.delete(&crr, &uid).await;
-            Event::Written(crr, Write::Delete, result.map(|()| None))
-        });
+        let is_open = gate.is_open;
+        info!(%crr, is_open, message = gate.message, "Pod's readiness gate changes");
+        let span = info_span!(parent: &tracked.span, "write readiness gate", is_open);
+        let (cluster, crr, pod) = (self.cluster.clone(), crr.clone(), tracked.crr.pod.clone());
+        let request = async move {
+            let result = cluster.write_gate(&pod, &uid, &gate, now).await;
+            Event::GateWritten(crr, pod, result)
+        };
+        self.requests.spawn(request.instrument(span));
+    }
+
+    /// Tells the events that were not told yet. One that cannot be told is tried again a few times, then dropped:
+    /// events are a courtesy, the status is the truth.
+    fn tell(&mut self, crr: &CrrKey, events: Vec<CrrEvent>, now: Timestamp) {
+        let Some(tracked) = self.tracked.get_mut(crr) else {
+            return;
+        };
+        for event in events {
+            if !tracked.told.insert(event.name.clone()) {
+                continue;
+            }
+            let (cluster, crr) = (self.cluster.clone(), tracked.crr.clone());
+            self.requests.spawn(async move {
+                let mut backoff = Backoff::new(TELL_AGAIN_AFTER, LONGEST_TELL_PAUSE);
+                for _ in 0..TELL_TRIES {
+                    match cluster.tell(&crr, &event, now).await {
+                        Ok(()) => break,
+                        Err(error) => {
+                            let error = ErrorChain(&error).to_string();
+                            debug!(crr = %crr.key, event.name, error, "Event was not told");
+                        }
+                    }
+                    sleep(backoff.next_delay()).await;
+                }
+                Event::Told
+            });
+        }
+    }
+
+    /// Has the kubelet look at the pod now.
+    fn nudge(&mut self, crr: &CrrKey, now: Timestamp) {
+        let Some(tracked) = self.tracked.get_mut(crr) else {
+            return;
+        };
+        let Some(uid) = tracked.crr.pod_uid.clone() else {
+            return;
+        };
+        tracked.nudged_at = Some(now);
+        let span = info_span!(parent: &tracked.span, "nudge");
+        let (cluster, crr, pod) = (self.cluster.clone(), crr.clone(), tracked.crr.pod.clone());
+        let request = async move {
+            let result = cluster.nudge(&pod, &uid, now).await;
+            Event::Nudged(crr, result)
+        };
+        self.requests.spawn(request.instrument(span));
     }
 
     /// Sends the wanted order when the book says that it is due.
@@ -121,24 +219,35 @@ impl Driver {
         let span = info_span!(parent: &tracked.span, "send order", %container, %node, attempt);
         let (bus, crr) = (self.bus.clone(), crr.clone());
         let traceparent = trace::traceparent_of(&span);
-        let deadline = ANSWER_WITHIN;
         let request = async move {
             let sent = bus
-                .send_order(&node, &order, traceparent.as_deref(), deadline)
+                .send_order(&node, &order, traceparent.as_deref(), ANSWER_WITHIN)
                 .await;
-            let answer = sent.map_err(|error| match error {
-                RequestError::NoResponders { .. } | RequestError::Timeout { .. }
-                    if bus.is_connected() =>
-                {
-                    Silence::Node
-                }
-                RequestError::Malformed { .. } => Silence::Node,
-                RequestError::NoResponders { .. }
-                | RequestError::Timeout { .. }
-                | RequestError::Disconnected
-                | RequestError::Failed { .. } => Silence::Bus,
-            });
+            let answer = sent.map_err(|error| silence_of(&bus, &error));
             Event::Answered(crr, order.id, answer)
+        };
+        self.requests.spawn(request.instrument(span));
+    }
+
+    /// Sends the wanted drop when the book says that it is due.
+    fn send_drop(&mut self, crr: &CrrKey, drop: &DropOrder, now: Timestamp) {
+        let due = self.drops.send_due(drop, now);
+        let Some(tracked) = self.tracked.get_mut(crr) else {
+            return;
+        };
+        let again_at = self.drops.send_again_at(&drop.id);
+        tracked.wake_at = tracked.wake_at.into_iter().chain(again_at).min();
+        let (Some(drop), Some(node)) = (due, tracked.crr.node.clone()) else {
+            return;
+        };
+        let span = drop_span(tracked, &drop, &node);
+        let (bus, crr) = (self.bus.clone(), crr.clone());
+        let traceparent = trace::traceparent_of(&span);
+        let request = async move {
+            let sent = bus
+                .send_drop_order(&node, &drop, traceparent.as_deref(), ANSWER_WITHIN)
+                .await;
+            Event::Dropped(crr, drop.id, sent.map_err(|error| silence_of(&bus, &error)))
         };
         self.requests.spawn(request.instrument(span));
     }
@@ -152,10 +261,21 @@ impl Driver {
             .order_ids()
             .any(|order| self.book.send_again_at(&order).is_some());
         if is_ended(&tracked.crr) && tracked.wake_at.is_none() && !has_orders {
-            for order in tracked.order_ids() {
-                self.book.forget(&order);
-            }
+            self.forget_orders(crr);
             self.tracked.remove(crr);
+        }
+    }
+
+    /// Drops what the books hold of a CRR.
+    pub(super) fn forget_orders(&mut self, crr: &CrrKey) {
+        let Some(tracked) = self.tracked.get(crr) else {
+            return;
+        };
+        for order in tracked.order_ids() {
+            self.book.forget(&order);
+        }
+        for drop in tracked.drop_ids() {
+            self.drops.forget(&drop);
         }
     }
 
@@ -182,10 +302,10 @@ impl Driver {
         );
     }
 
-    /// Ends the watch of a pod that no active CRR names.
+    /// Ends the watch of a pod that no CRR needs any more.
     pub(super) fn unwatch_unneeded(&mut self, pod: &PodKey) {
         let mut crrs = self.tracked.values();
-        if crrs.any(|tracked| tracked.is_active() && tracked.crr.pod == *pod) {
+        if crrs.any(|tracked| tracked.needs_pod() && tracked.crr.pod == *pod) {
             return;
         }
         if let Some(watched) = self.pods.remove(pod) {
@@ -194,4 +314,23 @@ impl Driver {
         // Ended watches are reaped here, so that the set does not grow.
         while self.watches.try_join_next().is_some() {}
     }
+}
+
+/// Whose silence an unanswered request is.
+fn silence_of(bus: &Bus, error: &RequestError) -> Silence {
+    match error {
+        RequestError::NoResponders { .. } | RequestError::Timeout { .. } if bus.is_connected() => {
+            Silence::Node
+        }
+        RequestError::Malformed { .. } => Silence::Node,
+        RequestError::NoResponders { .. }
+        | RequestError::Timeout { .. }
+        | RequestError::Disconnected
+        | RequestError::Failed { .. } => Silence::Bus,
+    }
+}
+
+fn drop_span(tracked: &Tracked, drop: &DropOrder, node: &NodeName) -> Span {
+    let (container, attempt) = (&drop.instance.container, drop.attempt);
+    info_span!(parent: &tracked.span, "drop dead instances", %container, %node, attempt)
 }

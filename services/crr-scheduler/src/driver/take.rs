@@ -10,13 +10,16 @@ use k8s_api::crd::ContainerRecreateRequest;
 use kube::{ResourceExt, runtime::watcher};
 use model::{
     ids::{CrrKey, NodeName, OrderId, PodKey},
-    order::{OrderAnswer, StopReport},
+    order::{DropAnswer, OrderAnswer, StopReport},
 };
 use service_kit::{ErrorChain, clock};
 use tracing::{debug, info, warn};
 
-use super::{Driver, WRITE_AGAIN_AFTER, Write};
-use crate::{cluster::WriteError, tracked::Tracked};
+use super::{Driver, WRITE_AGAIN_AFTER, Written};
+use crate::{
+    cluster::WriteError,
+    tracked::{Tracked, parse_version},
+};
 
 impl Driver {
     pub(super) fn on_crr(
@@ -70,12 +73,10 @@ impl Driver {
     }
 
     pub(super) fn on_gone(&mut self, crr: &CrrKey) -> BTreeSet<CrrKey> {
+        self.forget_orders(crr);
         let Some(tracked) = self.tracked.remove(crr) else {
             return BTreeSet::new();
         };
-        for order in tracked.order_ids() {
-            self.book.forget(&order);
-        }
         let pod = tracked.crr.pod;
         self.unwatch_unneeded(&pod);
         self.crrs_of(&pod)
@@ -85,18 +86,73 @@ impl Driver {
         let Some(watched) = self.pods.get_mut(key) else {
             return BTreeSet::new();
         };
-        let now = clock::now();
-        let crrs = self
-            .tracked
-            .values_mut()
-            .filter(|tracked| tracked.crr.pod == *key);
-        if let PodView::Present(pod) = &view {
-            for tracked in crrs {
-                tracked.see(pod, now);
-            }
+        if is_older(&view, &watched.view) {
+            return BTreeSet::new(); // Overtaken by the answer to our own write.
         }
         watched.view = view;
         self.crrs_of(key)
+    }
+
+    pub(super) fn on_gate_written(
+        &mut self,
+        crr: &CrrKey,
+        pod: &PodKey,
+        result: Result<Option<PodView>, WriteError>,
+    ) -> BTreeSet<CrrKey> {
+        let Some(tracked) = self.tracked.get_mut(crr) else {
+            return BTreeSet::new();
+        };
+        tracked.is_writing = false;
+        let view = match result {
+            Ok(view) => {
+                self.metrics.count_write("ok");
+                view
+            }
+            Err(WriteError::Gone) => {
+                self.metrics.count_write("gone");
+                Some(PodView::Gone)
+            }
+            Err(error) => {
+                self.metrics.count_write(kind_of(&error));
+                debug!(%crr, error = %ErrorChain(&error), "Pod's gate was not written, trying again");
+                // A newer pod is on its way; the time is for the case that its arrival was before.
+                tracked.wake_at = Some(clock::now() + WRITE_AGAIN_AFTER);
+                None
+            }
+        };
+        view.map_or_else(BTreeSet::new, |view| self.on_pod(pod, view))
+    }
+
+    pub(super) fn on_dropped(&mut self, drop: &OrderId, answer: Result<DropAnswer, Silence>) {
+        let result = match &answer {
+            Ok(DropAnswer::Dropped { .. }) => "dropped",
+            Ok(DropAnswer::Refused(_)) => "refused",
+            Err(_) => "silent",
+        };
+        self.metrics.count_order(result);
+        info!(order = %drop, ?answer, "Drop answered");
+        self.drops
+            .on_answer(drop, answer.ok().as_ref(), clock::now());
+    }
+
+    pub(super) fn on_nudged(
+        &mut self,
+        crr: CrrKey,
+        result: Result<(), WriteError>,
+    ) -> BTreeSet<CrrKey> {
+        match result {
+            Ok(()) => self.metrics.count_write("ok"),
+            Err(error) => {
+                self.metrics.count_write(kind_of(&error));
+                warn!(%crr, error = %ErrorChain(&error), "Pod was not nudged, trying again");
+                if let Some(tracked) = self.tracked.get_mut(&crr) {
+                    tracked.nudged_at = None;
+                    tracked.wake_at = Some(clock::now() + WRITE_AGAIN_AFTER);
+                }
+                return BTreeSet::new();
+            }
+        }
+        BTreeSet::from([crr])
     }
 
     pub(super) fn on_answered(&mut self, order: &OrderId, answer: Result<OrderAnswer, Silence>) {
@@ -106,7 +162,7 @@ impl Driver {
                 let result = match &answer {
                     OrderAnswer::Accepted => "accepted",
                     OrderAnswer::Refused(_) => "refused",
-                    OrderAnswer::Done(_) => "done",
+                    OrderAnswer::Done { .. } => "done",
                 };
                 self.metrics.count_order(result);
                 info!(%order, ?answer, "Order answered");
@@ -156,7 +212,7 @@ impl Driver {
     pub(super) fn on_written(
         &mut self,
         crr: CrrKey,
-        write: Write,
+        write: Written,
         result: Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
     ) -> BTreeSet<CrrKey> {
         let now = clock::now();
@@ -167,7 +223,7 @@ impl Driver {
         match result {
             Ok(object) => {
                 self.metrics.count_write("ok");
-                if write == Write::Status {
+                if write == Written::Status {
                     tracked.status_written_at = Some(now);
                 }
                 object.map_or_else(BTreeSet::new, |object| self.on_object(&object))
@@ -189,5 +245,24 @@ impl Driver {
                 BTreeSet::new()
             }
         }
+    }
+}
+
+/// Whether a view of a pod is an older one of the same pod.
+fn is_older(view: &PodView, known: &PodView) -> bool {
+    match (view, known) {
+        (PodView::Present(view), PodView::Present(known)) => {
+            view.uid == known.uid && parse_version(&view.version) < parse_version(&known.version)
+        }
+        (PodView::Unknown | PodView::Gone, _) | (_, PodView::Unknown | PodView::Gone) => false,
+    }
+}
+
+/// A failed write's label in the metrics.
+fn kind_of(error: &WriteError) -> &'static str {
+    match error {
+        WriteError::Conflict => "conflict",
+        WriteError::Gone => "gone",
+        WriteError::Failed(_) => "failed",
     }
 }

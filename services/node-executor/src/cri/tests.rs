@@ -44,7 +44,10 @@ fn the_newest_instance_has_the_highest_attempt_and_the_right_name() {
         restart_count: 2,
         state: InstanceState::Alive,
     };
-    assert_eq!(newest(containers, &instance()), Some(expected));
+    assert_eq!(
+        newest(own_instances(containers, &instance())),
+        Some(expected)
+    );
 }
 
 #[test]
@@ -56,7 +59,8 @@ fn only_an_exited_instance_is_not_alive() {
         (ContainerState::ContainerExited, InstanceState::Exited),
     ] {
         let containers = vec![container("m1", "main", 1, state)];
-        let Some(Observed::Newest { state, .. }) = newest(containers, &instance()) else {
+        let Some(Observed::Newest { state, .. }) = newest(own_instances(containers, &instance()))
+        else {
             panic!("none");
         };
         assert_eq!(state, expected);
@@ -71,7 +75,7 @@ fn no_instance_of_the_name_is_none() {
         0,
         ContainerState::ContainerRunning,
     )];
-    assert_eq!(newest(containers, &instance()), None);
+    assert_eq!(newest(own_instances(containers, &instance())), None);
 }
 
 #[test]

@@ -222,7 +222,10 @@ async fn journals_then_answers_runs_the_hook_stops_and_reports() {
     assert_eq!(process.next().await, Seen::Stop("hook done".to_owned()));
     assert_eq!(process.next().await, reported());
     process.send(order(hook())).await;
-    let done = Seen::Answer(OrderAnswer::Done(stopped()));
+    let done = Seen::Answer(OrderAnswer::Done {
+        container_id: order(hook()).instance.container_id,
+        outcome: stopped(),
+    });
     assert_eq!(process.next().await, done);
 }
 

@@ -20,14 +20,18 @@ pub(super) fn kubelet_file(disk: &Path) -> PathBuf {
     disk.join("kubelet.yaml")
 }
 
+/// Where the kubelet looks for static pods on a node's disk.
+pub(crate) const STATIC_PODS: &str = "static-pods";
+
 /// Writes all of them to the node's disk.
 pub(super) fn write(folders: &Folders, node: NodeNumber, disk: &Path) -> Result<()> {
     let names = disk.join("resolv.conf");
     folders::write(&names, "# Nothing outside the cluster has a name here.\n")?;
     folders::write(&containerd_file(disk), containerd())?;
+    folders::create(&disk.join(STATIC_PODS))?;
     folders::write(
         &kubelet_file(disk),
-        kubelet(&Keys::at(folders), node, &names),
+        kubelet(&Keys::at(folders), node, disk, &names),
     )?;
     folders::write(
         &disk.join("network/10-podwright.conflist"),
@@ -51,7 +55,7 @@ fn containerd() -> String {
 }
 
 /// The root control group is the node's own: two kubelets in one delete each other's pods.
-fn kubelet(keys: &Keys, node: NodeNumber, names: &Path) -> String {
+fn kubelet(keys: &Keys, node: NodeNumber, disk: &Path, names: &Path) -> String {
     format!(
         r#"apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -65,6 +69,7 @@ authentication: {{anonymous: {{enabled: false}}, webhook: {{enabled: true}}, x50
 authorization: {{mode: Webhook}}
 failSwapOn: false
 resolvConf: {names}
+staticPodPath: {static_pods}
 clusterDNS: [{NAME_SERVER}]
 clusterDomain: cluster.local
 evictionHard: {{memory.available: "0%", nodefs.available: "0%", imagefs.available: "0%"}}
@@ -73,6 +78,7 @@ imageGCHighThresholdPercent: 100
         group = node.namespace(),
         authority = keys.authority.display(),
         names = names.display(),
+        static_pods = disk.join(STATIC_PODS).display(),
     )
 }
 

@@ -3,7 +3,7 @@
 use bus::RequestError;
 use integration::{NatsServer, Release, eventually};
 use model::{
-    order::{OrderAnswer, Refusal, StopOutcome},
+    order::{DropAnswer, DropOrder, NodeOrder, OrderAnswer, Refusal, StopOutcome},
     presence::LastSeen,
 };
 use tokio::{join, select, task::JoinSet};
@@ -15,6 +15,7 @@ use crate::words::{
 
 crate::for_each_release! {
     an_order_reaches_its_node_and_the_answer_comes_back
+    a_drop_goes_the_same_way_as_a_stop
     a_node_that_is_not_there_is_known_at_once
     a_node_that_does_not_answer_ends_by_the_deadline
     a_report_is_acknowledged_by_a_leader_only
@@ -32,12 +33,16 @@ async fn an_order_reaches_its_node_and_the_answer_comes_back(release: Release) {
     );
     let mut orders = executor.serve_orders(&node()).await.unwrap();
     let sent = order("1");
-    let done = OrderAnswer::Done(StopOutcome::Gone);
+    let done = OrderAnswer::Done {
+        container_id: "1".into(),
+        outcome: StopOutcome::Gone,
+    };
     let node_part = async {
         let delivery = orders.next().await.unwrap();
-        assert_eq!((&delivery.message, &delivery.node), (&sent, &node()));
+        assert_eq!(delivery.message, NodeOrder::Stop(sent.clone()));
+        assert_eq!(delivery.node, node());
         assert_eq!(delivery.traceparent.as_deref(), Some(TRACE));
-        delivery.reply.send(done.clone()).await.unwrap();
+        delivery.reply.send(done.clone().into()).await.unwrap();
     };
     let target = node();
     let scheduler_part = eventually("the order is answered", async || {
@@ -48,6 +53,26 @@ async fn an_order_reaches_its_node_and_the_answer_comes_back(release: Release) {
     });
     let (answer, ()) = join!(scheduler_part, node_part);
     assert_eq!(answer, done);
+}
+
+async fn a_drop_goes_the_same_way_as_a_stop(release: Release) {
+    let server = NatsServer::start(release).await.unwrap();
+    let bus = connect(&server, "crr-scheduler").await;
+    let mut orders = bus.serve_orders(&node()).await.unwrap();
+    let sent = DropOrder {
+        id: "drop/1/app".into(),
+        attempt: 1,
+        instance: order("1").instance,
+        reason: "test".to_owned(),
+    };
+    let target = node();
+    let (answer, ()) = join!(bus.send_drop_order(&target, &sent, None, LONG), async {
+        let delivery = orders.next().await.unwrap();
+        assert_eq!(delivery.message, NodeOrder::Drop(sent.clone()));
+        let dropped = DropAnswer::Dropped { count: 2 };
+        delivery.reply.send(dropped.into()).await.unwrap();
+    });
+    assert_eq!(answer.unwrap(), DropAnswer::Dropped { count: 2 });
 }
 
 async fn a_node_that_is_not_there_is_known_at_once(release: Release) {

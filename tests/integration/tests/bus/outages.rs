@@ -2,7 +2,7 @@
 
 use bus::{Args, Bus, PublishError, RequestError};
 use integration::{NatsServer, Release, eventually};
-use model::order::OrderAnswer;
+use model::order::{NodeOrder, OrderAnswer};
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::words::{
@@ -79,7 +79,7 @@ async fn nothing_said_during_an_outage_is_sent_after_it(release: Release) {
         }
     })
     .await;
-    assert_eq!(delivery.message, order("new"));
+    assert_eq!(delivery.message, NodeOrder::Stop(order("new")));
     let mut now = presence();
     now.orders_held = 99;
     let heard = eventually("the new presence comes", async || {

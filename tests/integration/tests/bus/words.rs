@@ -6,7 +6,7 @@ use bus::{Args, Bus, Deliveries};
 use integration::{NatsServer, eventually};
 use model::{
     ids::NodeName,
-    order::{Instance, OrderAnswer, StopOrder, StopOutcome, StopReport},
+    order::{Instance, NodeAnswer, NodeOrder, OrderAnswer, StopOrder, StopOutcome, StopReport},
     presence::{LastSeen, Presence, Runtime},
 };
 
@@ -97,9 +97,13 @@ pub(crate) async fn order_until_answered(bus: &Bus, order: &StopOrder) -> OrderA
 }
 
 /// A node that accepts every order; it never ends.
-pub(crate) async fn accept_all(mut orders: Deliveries<StopOrder, OrderAnswer>) {
+pub(crate) async fn accept_all(mut orders: Deliveries<NodeOrder, NodeAnswer>) {
     while let Some(order) = orders.next().await {
-        order.reply.send(OrderAnswer::Accepted).await.unwrap();
+        order
+            .reply
+            .send(OrderAnswer::Accepted.into())
+            .await
+            .unwrap();
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 
 fn object(spec: Value, status: Value) -> ContainerRecreateRequest {
     let object = json!({
-        "apiVersion": "apps.kruise.io/v1alpha1",
+        "apiVersion": "apps.kruise.io/v1beta1",
         "kind": "ContainerRecreateRequest",
         "metadata": {
             "name": "restart", "namespace": "shop", "uid": "u",
@@ -78,6 +78,19 @@ fn a_status_comes_back_as_it_went() {
             phase: ContainerPhase::Succeeded,
             message: String::new(),
             is_killed: true,
+        }],
+        snapshot: vec![ContainerSnapshot {
+            name: "app".into(),
+            is_ready: true,
+            restart_count: 1,
+            container_id: "containerd://new".parse().unwrap(),
+        }],
+        conditions: vec![Condition {
+            kind: ConditionType::Succeeded,
+            state: ConditionState::False,
+            reason: "PodGone".to_owned(),
+            message: "pod web was deleted".to_owned(),
+            since: "2026-01-01T00:00:09Z".parse().unwrap(),
         }],
     };
     let written = status_json(&status);

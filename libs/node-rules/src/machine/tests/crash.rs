@@ -75,7 +75,7 @@ impl Node {
                 None
             }
             Effect::Answer { answer, .. } => {
-                if matches!(answer, OrderAnswer::Accepted | OrderAnswer::Done(_)) {
+                if matches!(answer, OrderAnswer::Accepted | OrderAnswer::Done { .. }) {
                     assert!(self.disk.is_some(), "answered before it was journaled");
                 }
                 self.answers.push(answer);

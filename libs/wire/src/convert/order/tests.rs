@@ -67,6 +67,7 @@ fn any_answer() -> impl Strategy<Value = OrderAnswer> {
         Just(Refusal::NoSuchPod),
         Just(Refusal::NoSuchContainer),
         Just(Refusal::AlreadyExited),
+        Just(Refusal::StillRunning),
         ("[a-f0-9]{0,64}", any::<u32>()).prop_map(|(id, restart_count)| Refusal::OtherInstance {
             container_id: id.as_str().into(),
             restart_count,
@@ -77,7 +78,10 @@ fn any_answer() -> impl Strategy<Value = OrderAnswer> {
     prop_oneof![
         Just(OrderAnswer::Accepted),
         refusal.prop_map(OrderAnswer::Refused),
-        any_outcome().prop_map(OrderAnswer::Done),
+        ("[a-f0-9]{1,64}", any_outcome()).prop_map(|(id, outcome)| OrderAnswer::Done {
+            container_id: id.as_str().into(),
+            outcome,
+        }),
     ]
 }
 
@@ -90,6 +94,16 @@ proptest! {
         let grace = Duration::from_millis(u64::from(grace));
         let order = StopOrder { id: "stop/1/app".into(), attempt, instance, grace, pre_stop, reason };
         prop_assert_eq!(StopOrder::decode(&order.encode()).unwrap(), order);
+    }
+
+    #[test]
+    fn drops_come_back_as_they_went(instance in any_instance(), attempt in any::<u32>(), count in any::<u32>()) {
+        let order = DropOrder { id: "drop/1/app".into(), attempt, instance, reason: "r".to_owned() };
+        prop_assert_eq!(DropOrder::decode(&order.encode()).unwrap(), order.clone());
+        prop_assert!(StopOrder::decode(&order.encode()).is_err(), "one verb is not taken for the other");
+        let answer = DropAnswer::Dropped { count };
+        prop_assert_eq!(DropAnswer::decode(&answer.encode()).unwrap(), answer.clone());
+        prop_assert!(OrderAnswer::decode(&answer.encode()).is_err());
     }
 
     #[test]
@@ -157,7 +171,7 @@ fn an_unknown_verb_is_named() {
     );
 }
 
-/// A verb of a later version: field 11 of `Order`.
+/// A verb of a later version: field 12 of `Order`.
 #[test]
 fn a_newer_verb_is_an_unknown_one() {
     let order = proto::Order {
@@ -165,7 +179,7 @@ fn a_newer_verb_is_an_unknown_one() {
         ..proto::Order::default()
     };
     let mut bytes = order.encode_to_vec();
-    bytes.extend([0x5a, 0x02, 0x0a, 0x00]);
+    bytes.extend([0x62, 0x02, 0x0a, 0x00]);
     assert!(matches!(
         StopOrder::decode(&bytes),
         Err(InvalidMessage::Missing { field: "verb" })

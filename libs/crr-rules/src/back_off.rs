@@ -1,0 +1,83 @@
+//! Whether a crash-loop back-off keeps a stopped container from coming back, and what is done about it.
+//!
+//! Owns the sign (facts, measured): the kubelet has published the end of the instance and shows no successor 300 ms
+//! later. Then the node drops the dead instances, and a nudge has the kubelet look at the pod now.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use model::{
+    crr::{ContainerRecreateState, CrrContainer},
+    ids::OrderId,
+    order::{DropOrder, Instance},
+    phase::ContainerPhase,
+    pod::ContainerState,
+};
+
+use crate::{
+    Snapshot,
+    container::{container_status, node_pod_uid, stopped_instance, will_not_return},
+};
+
+/// From the published end to the conclusion that a back-off bites.
+const BITES_AFTER: Duration = Duration::from_millis(300);
+
+/// What a container's return needs.
+pub(crate) enum Return {
+    /// Nothing but time.
+    ByItself,
+    /// Perhaps a drop, from that moment on.
+    Unclear { until: Timestamp },
+    /// The dead instances have to go.
+    Drop(DropOrder),
+}
+
+pub(crate) fn judge_back_off(
+    snapshot: &Snapshot,
+    container: &CrrContainer,
+    state: &ContainerRecreateState,
+    now: Timestamp,
+) -> Return {
+    let crr = &snapshot.crr;
+    let is_wanted = state.phase == ContainerPhase::Recreating
+        && (state.is_killed || crr.strategy.is_forced)
+        && !crr.respects_back_off;
+    let status = container_status(snapshot, &container.name);
+    let stopped = stopped_instance(snapshot, container);
+    let (Some(status), Some(stopped), true) = (status, stopped, is_wanted) else {
+        return Return::ByItself;
+    };
+    let is_current = status.container_id.as_ref().map(|id| &id.id) == Some(stopped);
+    let is_down = match &status.state {
+        ContainerState::Terminated { .. } | ContainerState::Waiting { .. } => true,
+        ContainerState::Running { .. } => false,
+    };
+    // The kubelet lets nobody wait for a first restart.
+    let may_bite = status.restart_count > 0 && will_not_return(status).is_none();
+    if !(is_current && is_down && may_bite) {
+        return Return::ByItself;
+    }
+    let Some(seen) = snapshot.seen_down.get(&container.name) else {
+        return Return::ByItself; // The driver notes it with the pod's next change.
+    };
+    let until = seen.since + BITES_AFTER;
+    if now < until {
+        return Return::Unclear { until };
+    }
+    let Some(pod_uid) = node_pod_uid(snapshot) else {
+        return Return::ByItself;
+    };
+    Return::Drop(DropOrder {
+        id: OrderId::drop_dead(&crr.uid, &container.name),
+        attempt: 0,
+        instance: Instance {
+            namespace: crr.pod.namespace.clone(),
+            pod: crr.pod.name.clone(),
+            pod_uid,
+            container: container.name.clone(),
+            container_id: stopped.clone(),
+            restart_count: status.restart_count,
+        },
+        reason: format!("ContainerRecreateRequest {}", crr.key),
+    })
+}

@@ -1,0 +1,127 @@
+//! The Kubernetes events of a CRR: few, each told once.
+//!
+//! Owns which there are and what they say. A simple CRR has two: `Killing` on the pod, so that a requested restart can be
+//! told from a crash, and its end on the CRR. Their names are derived, so that a new leader cannot tell one twice.
+
+use model::{
+    condition::{ConditionState, ConditionType},
+    ids::ContainerName,
+    order::StopOutcome,
+    phase::{ContainerPhase, CrrPhase},
+};
+
+use crate::{OrderProgress, Snapshot};
+
+/// One event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CrrEvent {
+    /// `metadata.name`.
+    pub name: String,
+    pub about: About,
+    pub is_warning: bool,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// What an event is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum About {
+    Crr,
+    /// A container of the pod.
+    Container(ContainerName),
+}
+
+/// Every event that what is known gives reason for.
+pub(crate) fn events(snapshot: &Snapshot) -> Vec<CrrEvent> {
+    let crr = &snapshot.crr;
+    let mut events = Vec::new();
+    for (position, container) in crr.containers.iter().enumerate() {
+        let order = snapshot.orders.get(&container.name);
+        let (is_taken, hook_error) = match order.map(|order| &order.progress) {
+            Some(OrderProgress::Accepted) => (true, None),
+            Some(OrderProgress::Done(StopOutcome::Stopped { hook_error })) => {
+                (true, hook_error.as_ref())
+            }
+            Some(
+                OrderProgress::Done(StopOutcome::Gone | StopOutcome::Failed { .. })
+                | OrderProgress::Sent
+                | OrderProgress::Refused(_)
+                | OrderProgress::Unanswered { .. },
+            )
+            | None => (false, None),
+        };
+        let on_pod = |what: &str, is_warning, reason, message| CrrEvent {
+            name: format!("crr-{}-{what}-{position}", crr.uid),
+            about: About::Container(container.name.clone()),
+            is_warning,
+            reason,
+            message,
+        };
+        if is_taken {
+            let message = format!(
+                "Stopping container {} by ContainerRecreateRequest {}{}",
+                container.name,
+                crr.key.name,
+                requester(snapshot)
+            );
+            events.push(on_pod("killing", false, "Killing", message));
+        }
+        if let Some(error) = hook_error {
+            let message = format!(
+                "preStop hook of container {} failed: {error}",
+                container.name
+            );
+            events.push(on_pod("hook", true, "FailedPreStopHook", message));
+        }
+    }
+    events.extend(of_crr(snapshot));
+    events
+}
+
+/// The event of the CRR itself: its end, or that it is at work where that takes long enough to be written.
+fn of_crr(snapshot: &Snapshot) -> Option<CrrEvent> {
+    let crr = &snapshot.crr;
+    let event = |what: &str, is_warning, reason, message| CrrEvent {
+        name: format!("crr-{}-{what}", crr.uid),
+        about: About::Crr,
+        is_warning,
+        reason,
+        message,
+    };
+    match crr.status.phase {
+        Some(CrrPhase::Completed) if crr.is_labelled_active => {
+            let condition = crr.status.condition(ConditionType::Succeeded)?;
+            Some(match condition.state {
+                ConditionState::True => event("end", false, "Recreated", condition.message.clone()),
+                ConditionState::False | ConditionState::Unknown => {
+                    event("end", true, "RecreateFailed", condition.message.clone())
+                }
+            })
+        }
+        Some(CrrPhase::Recreating) => {
+            let dispatched = crr.status.condition(ConditionType::Dispatched)?;
+            if dispatched.state != ConditionState::True {
+                return None;
+            }
+            let open = crr.status.containers.iter();
+            let names: Vec<_> = open
+                .filter(|state| state.phase != ContainerPhase::Succeeded)
+                .map(|state| state.name.as_str())
+                .collect();
+            let message = format!(
+                "Recreating {} of pod {}{}",
+                names.join(", "),
+                crr.pod.name,
+                requester(snapshot)
+            );
+            Some(event("start", false, "Recreating", message))
+        }
+        Some(CrrPhase::Completed | CrrPhase::Pending) | None => None,
+    }
+}
+
+fn requester(snapshot: &Snapshot) -> String {
+    let user = snapshot.crr.requested_by.as_ref();
+    user.map(|user| format!(", requested by {user}"))
+        .unwrap_or_default()
+}

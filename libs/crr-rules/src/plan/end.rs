@@ -1,0 +1,146 @@
+//! How a CRR ends, and what is left to do after it.
+//!
+//! Owns the reasons to end, late results, giving back what is held, and the time to live.
+
+use jiff::Timestamp;
+use model::{
+    crr::{ContainerRecreateState, CrrStatus, FailurePolicy},
+    order::StopOutcome,
+    phase::ContainerPhase,
+};
+
+use super::{Plan, Write};
+use crate::{
+    NODE_SILENCE_LIMIT, OrderProgress, PodView, Silence, Snapshot,
+    conditions::End,
+    container::elapsed,
+    unready::{Release, release},
+};
+
+/// After the end: a stop that was in flight is still told, the pod is let go, the label goes, later the CRR.
+pub(super) fn plan_after_end(snapshot: &Snapshot, now: Timestamp) -> Plan {
+    let crr = &snapshot.crr;
+    let late = late_results(snapshot);
+    if late != crr.status.containers {
+        return Plan::of(Write::Status(CrrStatus {
+            containers: late,
+            ..crr.status.clone()
+        }));
+    }
+    if let Some(plan) = plan_close(snapshot) {
+        return plan;
+    }
+    let Some((ttl, completed_at)) = crr.ttl_after_finished.zip(crr.status.completed_at) else {
+        return Plan::default();
+    };
+    let ends_at = completed_at + ttl;
+    if now >= ends_at {
+        Plan::of(Write::Delete)
+    } else {
+        Plan {
+            wake_at: Some(ends_at),
+            ..Plan::default()
+        }
+    }
+}
+
+/// Gives back what the CRR holds: the pod's readiness first, then its own marks.
+pub(super) fn plan_close(snapshot: &Snapshot) -> Option<Plan> {
+    let crr = &snapshot.crr;
+    match release(snapshot) {
+        Release::Write(write) => Some(Plan {
+            needs_pod: true,
+            ..Plan::of(write)
+        }),
+        Release::NeedsPod => Some(Plan {
+            needs_pod: true,
+            ..Plan::default()
+        }),
+        Release::Done => {
+            let is_marked = crr.is_labelled_active && !crr.is_being_deleted;
+            (crr.has_finalizer() || is_marked).then(|| Plan::of(Write::Close))
+        }
+    }
+}
+
+/// The written states, with the stops that ended after the CRR did.
+fn late_results(snapshot: &Snapshot) -> Vec<ContainerRecreateState> {
+    let told = |state: &ContainerRecreateState| {
+        let order = snapshot.orders.get(&state.name);
+        let was_stopped = order.is_some_and(|order| {
+            matches!(
+                &order.progress,
+                OrderProgress::Done(StopOutcome::Stopped { .. })
+            )
+        });
+        if state.phase == ContainerPhase::Pending && was_stopped {
+            let phase = ContainerPhase::Recreating;
+            ContainerRecreateState {
+                phase,
+                is_killed: true,
+                ..state.clone()
+            }
+        } else {
+            state.clone()
+        }
+    };
+    snapshot.crr.status.containers.iter().map(told).collect()
+}
+
+/// Why the CRR ends now, if it does.
+pub(super) fn reason_to_end(
+    snapshot: &Snapshot,
+    states: &[ContainerRecreateState],
+    now: Timestamp,
+) -> Option<End> {
+    let crr = &snapshot.crr;
+    let Some(pod_uid) = &crr.pod_uid else {
+        return Some(End::NotAdmitted);
+    };
+    let has_pod_gone = match &snapshot.pod {
+        PodView::Unknown => false,
+        PodView::Gone => true,
+        PodView::Present(pod) => pod.uid != *pod_uid || pod.is_being_deleted,
+    };
+    let has_failed = states
+        .iter()
+        .any(|state| state.phase == ContainerPhase::Failed)
+        && crr.strategy.failure_policy == FailurePolicy::Fail;
+    let is_late = crr
+        .active_deadline
+        .is_some_and(|deadline| now >= crr.created_at + deadline);
+    if states.iter().all(|state| state.phase.is_final()) || has_failed {
+        Some(End::Through)
+    } else if has_pod_gone {
+        Some(End::PodGone)
+    } else if is_late {
+        Some(End::Deadline)
+    } else if silent_since(snapshot).is_some_and(|since| elapsed(since, now) >= NODE_SILENCE_LIMIT)
+    {
+        Some(End::NodeSilent)
+    } else {
+        None
+    }
+}
+
+/// Since when the node has answered no order though the bus works.
+fn silent_since(snapshot: &Snapshot) -> Option<Timestamp> {
+    let silences = snapshot
+        .orders
+        .values()
+        .filter_map(|order| match &order.progress {
+            OrderProgress::Unanswered {
+                since,
+                silence: Silence::Node,
+            } => Some(*since),
+            OrderProgress::Unanswered {
+                silence: Silence::Bus,
+                ..
+            }
+            | OrderProgress::Sent
+            | OrderProgress::Accepted
+            | OrderProgress::Refused(_)
+            | OrderProgress::Done(_) => None,
+        });
+    silences.min()
+}

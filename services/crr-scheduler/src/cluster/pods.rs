@@ -1,0 +1,185 @@
+//! What the scheduler writes of pods, and the events it tells.
+
+use crr_rules::{About, CrrEvent, GateWrite, PodView};
+use futures::{Stream, StreamExt};
+use jiff::Timestamp;
+use k8s_api::crd::ContainerRecreateRequest;
+use k8s_openapi::{
+    api::core::v1::{Event, EventSource, ObjectReference, Pod},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
+};
+use kube::{
+    Api, Resource, ResourceExt,
+    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    runtime::{WatchStreamExt, watcher},
+};
+use model::{
+    crr::Crr,
+    ids::{PodKey, PodUid},
+    labels,
+};
+use serde_json::json;
+use tracing::warn;
+
+use super::{Cluster, WriteError};
+
+/// Who tells our events.
+const COMPONENT: &str = "crr-scheduler";
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// Every pod whose readiness gate is ours to open, as it is and as it changes.
+    pub(crate) fn watch_gated_pods(&self) -> impl Stream<Item = model::pod::Pod> + Send + use<> {
+        let selector = format!("{}=true", labels::READINESS_GATE);
+        let config = self.watch_config().labels(&selector);
+        let api: Api<Pod> = Api::all(self.client.clone());
+        let objects = watcher(api, config).default_backoff().applied_objects();
+        objects.filter_map(async |object| match object {
+            Ok(object) => k8s_api::convert::pod_from_object(&object)
+                .inspect_err(|error| warn!(pod = object.name_any(), %error, "Pod cannot be read"))
+                .ok(),
+            Err(error) => {
+                warn!(%error, "Watch of gated pods failed, trying again");
+                None
+            }
+        })
+    }
+
+    /// Opens or shuts a pod's readiness gate and returns the pod as written. Conditions merge by their type, so that
+    /// only the gate's are touched; the version keeps another writer's entry from being lost.
+    pub(crate) async fn write_gate(
+        &self,
+        pod: &PodKey,
+        uid: &PodUid,
+        gate: &GateWrite,
+        now: Timestamp,
+    ) -> Result<Option<PodView>, WriteError> {
+        let word = if gate.is_open { "True" } else { "False" };
+        let mut conditions = vec![json!({
+            "type": labels::KRUISE_POD_READY,
+            "status": word,
+            "message": gate.message,
+            "lastTransitionTime": Time(now),
+        })];
+        if gate.is_ready_too {
+            conditions.push(json!({
+                "type": "Ready",
+                "status": "False",
+                "reason": "ReadinessGatesNotReady",
+                "message": format!("the status of pod readiness gate {:?} is not \"True\", but False", labels::KRUISE_POD_READY),
+                "lastTransitionTime": Time(now),
+            }));
+        }
+        let patch = json!({
+            "metadata": { "uid": uid.as_str(), "resourceVersion": gate.pod_version },
+            "status": { "conditions": conditions },
+        });
+        let parameters = PatchParams::default();
+        let object = self
+            .pods(pod)
+            .patch_status(pod.name.as_str(), &parameters, &Patch::Strategic(&patch))
+            .await?;
+        Ok(view_of(pod, &object))
+    }
+
+    /// Has the kubelet look at the pod now: any changed annotation wakes its worker (facts, measured).
+    pub(crate) async fn nudge(
+        &self,
+        pod: &PodKey,
+        uid: &PodUid,
+        now: Timestamp,
+    ) -> Result<(), WriteError> {
+        let patch = json!({
+            "metadata": {
+                "uid": uid.as_str(),
+                "annotations": { labels::NUDGE: now.to_string() },
+            },
+        });
+        let parameters = PatchParams::default();
+        self.pods(pod)
+            .patch_metadata(pod.name.as_str(), &parameters, &Patch::Merge(&patch))
+            .await?;
+        Ok(())
+    }
+
+    /// Tells an event. One that is there already, told by an earlier leader, is left as it is.
+    pub(crate) async fn tell(
+        &self,
+        crr: &Crr,
+        event: &CrrEvent,
+        now: Timestamp,
+    ) -> Result<(), WriteError> {
+        let namespace = crr.key.namespace.to_string();
+        let about = match &event.about {
+            About::Crr => ObjectReference {
+                api_version: Some(ContainerRecreateRequest::api_version(&()).into_owned()),
+                kind: Some(ContainerRecreateRequest::kind(&()).into_owned()),
+                name: Some(crr.key.name.to_string()),
+                uid: Some(crr.uid.to_string()),
+                ..ObjectReference::default()
+            },
+            About::Container(name) => ObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Pod".to_owned()),
+                name: Some(crr.pod.name.to_string()),
+                uid: crr.pod_uid.as_ref().map(ToString::to_string),
+                field_path: Some(format!("spec.containers{{{name}}}")),
+                ..ObjectReference::default()
+            },
+        };
+        let object = Event {
+            metadata: ObjectMeta {
+                name: Some(event.name.clone()),
+                namespace: Some(namespace.clone()),
+                ..ObjectMeta::default()
+            },
+            involved_object: ObjectReference {
+                namespace: Some(namespace.clone()),
+                ..about
+            },
+            type_: Some(
+                if event.is_warning {
+                    "Warning"
+                } else {
+                    "Normal"
+                }
+                .to_owned(),
+            ),
+            reason: Some(event.reason.to_owned()),
+            message: Some(event.message.clone()),
+            action: Some(event.reason.to_owned()),
+            count: Some(1),
+            event_time: Some(MicroTime(now)),
+            first_timestamp: Some(Time(now)),
+            last_timestamp: Some(Time(now)),
+            reporting_component: Some(COMPONENT.to_owned()),
+            reporting_instance: Some(COMPONENT.to_owned()),
+            source: Some(EventSource {
+                component: Some(COMPONENT.to_owned()),
+                ..EventSource::default()
+            }),
+            ..Event::default()
+        };
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
+        match events.create(&PostParams::default(), &object).await {
+            Ok(_) => Ok(()),
+            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn pods(&self, pod: &PodKey) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), pod.namespace.as_str())
+    }
+}
+
+pub(super) fn view_of(key: &PodKey, object: &Pod) -> Option<PodView> {
+    match k8s_api::convert::pod_from_object(object) {
+        Ok(pod) => Some(PodView::Present(Box::new(pod))),
+        Err(error) => {
+            warn!(pod = %key, %error, "Pod status cannot be read");
+            None
+        }
+    }
+}
