@@ -50,7 +50,7 @@ pub struct Args {
     )]
     pub nats_nkey_file: Option<PathBuf>,
 
-    /// The certificates that sign the servers'; makes TLS a must.
+    /// The certificates that sign the servers', read again for each connection; makes TLS a must.
     #[arg(long, env = "PODWRIGHT_NATS_CA", value_name = "FILE")]
     pub nats_ca: Option<PathBuf>,
 }

@@ -3,10 +3,16 @@
 //! Owns reconnection with full jitter, so that thousands of nodes do not come back in step, and the log of
 //! what the connection goes through.
 
-use std::{path::Path, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
-use async_nats::{Client, ConnectOptions, Event, connection::State};
-use tracing::{info, warn};
+use async_nats::{Client, ConnectOptions, Event, ReconnectToServer, Server, connection::State};
+use tokio::sync::watch;
+use tracing::{debug, info, warn};
 
 use crate::{Args, subjects};
 
@@ -19,10 +25,14 @@ const FIRST_PAUSE: Duration = Duration::from_millis(50);
 /// A connection that died without a word is noticed within three of these: well before a silent node is given up.
 const PING_EVERY: Duration = Duration::from_secs(5);
 
+/// Which server to try next; `None` leaves that to the library.
+type NextServer = Pin<Box<dyn Future<Output = Option<ReconnectToServer>> + Send + Sync>>;
+
 /// A connection to the bus; clones share it.
 #[derive(Clone, Debug)]
 pub struct Bus {
     pub(crate) client: Client,
+    trouble: Arc<watch::Sender<Option<String>>>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -45,8 +55,10 @@ impl Bus {
     /// The client's name is the service's, on nodes `<service>/<node>`: see [`subjects::inbox`].
     ///
     /// # Errors
-    /// Credentials that cannot be read, or an unusable address or certificate file.
+    /// Credentials that cannot be read, or an unusable address. The CA's file may come later and may change:
+    /// it is read for each attempt.
     pub async fn connect(args: &Args, client_name: &str) -> Result<Self, ConnectError> {
+        let trouble = Arc::new(watch::Sender::new(None));
         let mut options = ConnectOptions::new()
             .name(client_name)
             .custom_inbox_prefix(subjects::inbox(client_name))
@@ -54,6 +66,7 @@ impl Bus {
             .retry_on_initial_connect()
             .max_reconnects(None)
             .reconnect_delay_callback(pause_before)
+            .reconnect_to_server_callback(tell_trouble(args.nats_ca.clone(), trouble.clone()))
             .event_callback(log_event);
         if let Some(ca) = &args.nats_ca {
             options = options.add_root_certificates(ca.clone()).require_tls(true);
@@ -63,7 +76,12 @@ impl Bus {
             .connect(args.nats_url.as_slice())
             .await
             .map_err(ConnectError::Settings)?;
-        Ok(Self { client })
+        Ok(Self { client, trouble })
+    }
+
+    /// Why the last attempt to connect failed; `None` before the first has failed.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.borrow().clone()
     }
 
     /// Whether the server is there, as far as is known: a silent death is noticed by pings.
@@ -111,12 +129,46 @@ fn pause_before(attempt: usize) -> Duration {
     ceiling.mul_f64(rand::random::<f64>())
 }
 
+/// Called before each attempt, with what came of the last one. An event would tell "TLS error" and not which.
+fn tell_trouble(
+    ca: Option<PathBuf>,
+    trouble: Arc<watch::Sender<Option<String>>>,
+) -> impl Fn(Vec<Server>, async_nats::ServerInfo) -> NextServer + Send + Sync + 'static {
+    move |servers, _| {
+        let (ca, trouble) = (ca.clone(), trouble.clone());
+        Box::pin(async move {
+            // None has failed yet.
+            let mut reason = servers
+                .iter()
+                .find_map(|server| server.last_error.clone())?;
+            if let Some(fault) = fault_of_ca(ca.as_deref()).await {
+                reason = fault;
+            }
+            warn!(error = reason, "Failed to connect to the bus, trying again");
+            trouble.send_replace(Some(reason));
+            None
+        })
+    }
+}
+
+/// The library tells neither which file it cannot read nor that a file holds nothing.
+async fn fault_of_ca(ca: Option<&Path>) -> Option<String> {
+    let ca = ca?;
+    match tokio::fs::read_to_string(ca).await {
+        Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => None,
+        Ok(_) => Some(format!("{} holds no certificate (PEM)", ca.display())),
+        Err(error) => Some(format!("failed to read {}: {error}", ca.display())),
+    }
+}
+
 async fn log_event(event: Event) {
     match event {
         Event::Connected => info!("Connected to the bus"),
         Event::Disconnected => warn!("Disconnected from the bus"),
         // A permission violation is told here only; the call itself merely times out.
         Event::ServerError(error) => warn!(%error, "The bus refused something"),
+        // Without its cause; `tell_trouble` has it.
+        Event::ClientError(error) => debug!(%error, "The bus cannot be reached"),
         other => warn!(event = %other, "The bus said something"),
     }
 }

@@ -41,6 +41,18 @@ pub struct Args {
     )]
     pub secret: String,
 
+    /// The Service by which the bus is reached: its certificate is made out to it.
+    #[arg(long, env = "PODWRIGHT_BUS_SERVICE", default_value = "nats")]
+    pub bus_service: String,
+
+    /// The Secret that NATS mounts its certificate from, and its clients the CA.
+    #[arg(
+        long,
+        env = "PODWRIGHT_BUS_SECRET",
+        default_value = "podwright-bus-tls"
+    )]
+    pub bus_secret: String,
+
     /// The MutatingWebhookConfiguration that our CA is written into.
     #[arg(
         long,

@@ -1,7 +1,7 @@
-//! Making the webhook's certificates: a CA that signs once, and the leaf that it signs.
+//! Making certificates of a Service: a CA that signs once, and the leaf that it signs.
 //!
-//! Owns their names and lifetimes. The CA's key is thrown away: renewal makes a new CA, and the bundle holds
-//! the old one beside it until that has run out.
+//! Owns their names and their time of renewal. The CA's key is thrown away: renewal makes a new CA, and the
+//! bundle holds the old one beside it until that has run out.
 
 use jiff::{Span, Timestamp, tz::TimeZone};
 use rcgen::{
@@ -9,11 +9,20 @@ use rcgen::{
     KeyUsagePurpose, date_time_ymd,
 };
 
-/// How long certificates last.
-const LIFETIME_DAYS: i64 = 365;
-
-/// They are renewed when less than this is left.
+/// Certificates are renewed when less than this is left.
 const RENEW_BEFORE_DAYS: i64 = 120;
+
+/// What certificates are made for.
+#[derive(Clone, Debug)]
+pub(crate) struct Purpose {
+    /// The Service that presents the leaf, and its namespace.
+    pub(crate) service: String,
+    pub(crate) namespace: String,
+    /// The CA's name: for people only.
+    pub(crate) ca_name: &'static str,
+    /// More than [`RENEW_BEFORE_DAYS`].
+    pub(crate) lifetime_days: i64,
+}
 
 /// What the replicas share, as PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,15 +43,21 @@ pub(crate) enum MakeError {
     Clock(#[from] jiff::Error),
 }
 
-/// Makes certificates for a Service; `old_ca` stays trusted beside the new one.
+/// Makes certificates; `old_ca` stays trusted beside the new one.
 pub(crate) fn make(
-    service: &str,
-    namespace: &str,
+    purpose: &Purpose,
     old_ca: Option<&str>,
     now: Timestamp,
 ) -> Result<Certificates, MakeError> {
+    let Purpose {
+        service,
+        namespace,
+        ca_name,
+        lifetime_days,
+    } = purpose;
+    let end = days_from(now, *lifetime_days)?;
     let ca_key = KeyPair::generate()?;
-    let mut ca = parameters(Vec::new(), "podwright webhook CA", now)?;
+    let mut ca = parameters(Vec::new(), ca_name, now, end)?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let ca_certificate = ca.self_signed(&ca_key)?;
@@ -53,9 +68,9 @@ pub(crate) fn make(
     let names = vec![
         name.clone(),
         format!("{name}.cluster.local"),
-        service.to_owned(),
+        service.clone(),
     ];
-    let mut leaf = parameters(names, &name, now)?;
+    let mut leaf = parameters(names, &name, now, end)?;
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let leaf_certificate = leaf.signed_by(&key, &issuer)?;
 
@@ -65,7 +80,7 @@ pub(crate) fn make(
         bundle,
         leaf: leaf_certificate.pem(),
         key: key.serialize_pem(),
-        renew_at: days_from(now, LIFETIME_DAYS - RENEW_BEFORE_DAYS)?,
+        renew_at: days_from(end, -RENEW_BEFORE_DAYS)?,
     })
 }
 
@@ -73,15 +88,16 @@ fn parameters(
     names: Vec<String>,
     common_name: &str,
     now: Timestamp,
+    end: Timestamp,
 ) -> Result<CertificateParams, MakeError> {
     let mut parameters = CertificateParams::new(names)?;
     parameters
         .distinguished_name
         .push(DnType::CommonName, common_name);
-    // A day early: the API server's clock may be behind ours.
+    // A day early: a client's clock may be behind ours.
     let (year, month, day) = date(days_from(now, -1)?);
     parameters.not_before = date_time_ymd(year, month, day);
-    let (year, month, day) = date(days_from(now, LIFETIME_DAYS)?);
+    let (year, month, day) = date(end);
     parameters.not_after = date_time_ymd(year, month, day);
     Ok(parameters)
 }
@@ -111,16 +127,34 @@ fn first_certificate(bundle: &str) -> Option<&str> {
 mod tests {
     use super::*;
 
+    fn purpose(lifetime_days: i64) -> Purpose {
+        Purpose {
+            service: "admission".to_owned(),
+            namespace: "podwright-system".to_owned(),
+            ca_name: "a CA",
+            lifetime_days,
+        }
+    }
+
     #[test]
     fn a_renewal_keeps_the_ca_that_signed_the_leaf_in_use() {
         let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
-        let first = make("admission", "podwright-system", None, now).unwrap();
-        let second = make("admission", "podwright-system", Some(&first.bundle), now).unwrap();
-        let third = make("admission", "podwright-system", Some(&second.bundle), now).unwrap();
+        let first = make(&purpose(365), None, now).unwrap();
+        let second = make(&purpose(365), Some(&first.bundle), now).unwrap();
+        let third = make(&purpose(365), Some(&second.bundle), now).unwrap();
         assert_eq!(first.bundle.matches("BEGIN CERTIFICATE").count(), 1);
         assert!(second.bundle.contains(first.bundle.trim()));
         assert_eq!(third.bundle.matches("BEGIN CERTIFICATE").count(), 2);
         assert!(!third.bundle.contains(first.bundle.trim()));
         assert!(first.renew_at > now);
+    }
+
+    #[test]
+    fn a_longer_life_is_renewed_later() {
+        let now: Timestamp = "2026-01-01T00:00:00Z".parse().unwrap();
+        let of_a_year = make(&purpose(365), None, now).unwrap();
+        let of_ten = make(&purpose(3650), None, now).unwrap();
+        assert_eq!(of_a_year.renew_at, days_from(now, 245).unwrap());
+        assert_eq!(of_ten.renew_at, days_from(now, 3530).unwrap());
     }
 }

@@ -1,27 +1,23 @@
-//! Keeping the replicas' certificates in one Secret, and our CA in the webhook configuration and the CRD.
+//! Keeping the certificates of the webhook and of the bus, and our CA in the webhook configuration and the CRD.
 //!
-//! Rights: in its namespace create secrets, and get, list, watch and update the one Secret by name; get, list,
-//! watch and patch the one MutatingWebhookConfiguration by name; `definition.rs` has its own. A replica that comes
-//! first makes the certificates, the others read them. The watches are only hints: each look reads all objects
-//! afresh, so that a replica whose watch is behind never writes an old CA over a new one. A renewed leaf is served
-//! without a restart.
+//! Rights: in its namespace create secrets, and get, list, watch and update the two Secrets by name; get, list,
+//! watch and patch the one MutatingWebhookConfiguration by name; `definition.rs` has its own. The watches are only
+//! hints: each look reads all objects afresh, so that a replica whose watch is behind never writes an old CA over a
+//! new one. A renewed leaf of the webhook is served without a restart; the bus's is mounted by NATS, its CA by
+//! whoever connects there.
 
-use std::{collections::BTreeMap, pin::pin, time::Duration};
+use std::{pin::pin, time::Duration};
 
 use axum_server::tls_rustls::RustlsConfig;
-use futures::StreamExt;
-use jiff::Timestamp;
-use k8s_openapi::{
-    ByteString,
-    api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Secret},
-};
+use futures::{StreamExt, stream::select};
+use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
 use kube::{
-    Api, Client, ResourceExt,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    Api, Client,
+    api::{Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
 use serde_json::json;
-use service_kit::{ErrorChain, Readiness, backoff::Backoff, clock};
+use service_kit::{ErrorChain, Readiness, backoff::Backoff};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until},
@@ -30,12 +26,10 @@ use tracing::{info, warn};
 
 use crate::{
     Args,
-    certificates::{Certificates, MakeError, make},
+    certificates::{Certificates, Purpose},
     definition::{Definition, DefinitionError},
+    shared::{Shared, SharedError},
 };
-
-/// Annotation of the Secret: when the certificates have to be made anew.
-const RENEW_AT: &str = "podwright.dev/renew-at";
 
 /// How often the time of renewal is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(3600);
@@ -48,17 +42,10 @@ const CA_KNOWN_AFTER: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 enum KeepError {
-    #[error("failed to make certificates")]
-    Make(#[from] MakeError),
-    #[error("failed to read the {what} {name}")]
-    Read {
-        what: &'static str,
-        name: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-    #[error("failed to write the secret {name}")]
-    WriteSecret {
+    #[error("failed to keep certificates")]
+    Shared(#[from] SharedError),
+    #[error("failed to read the webhook configuration {name}")]
+    ReadConfiguration {
         name: String,
         #[source]
         source: Box<kube::Error>,
@@ -75,9 +62,10 @@ enum KeepError {
     Serve(#[source] std::io::Error),
 }
 
-/// Keeps Secret, configuration and the served leaf in step.
+/// Keeps Secrets, configuration and the served leaf in step.
 pub(crate) struct Keeper {
-    secrets: Api<Secret>,
+    webhook: Shared,
+    bus: Shared,
     configurations: Api<MutatingWebhookConfiguration>,
     definition: Definition,
     args: Args,
@@ -96,12 +84,25 @@ impl Keeper {
         readiness: Readiness,
         tls: watch::Sender<Option<RustlsConfig>>,
     ) -> Self {
-        let secrets = Api::namespaced(client.clone(), &args.namespace);
+        let webhook = Purpose {
+            service: args.service.clone(),
+            namespace: args.namespace.clone(),
+            ca_name: "podwright webhook CA",
+            lifetime_days: 365,
+        };
+        let bus = Purpose {
+            service: args.bus_service.clone(),
+            namespace: args.namespace.clone(),
+            ca_name: "podwright bus CA",
+            // NATS reads its certificate only when it starts, and nobody tells it of a new one.
+            lifetime_days: 3650,
+        };
         readiness.set("certificates", false);
         readiness.set("webhook configuration", false);
         readiness.set("conversion", false);
         Self {
-            secrets,
+            webhook: Shared::new(client.clone(), &args.secret, webhook),
+            bus: Shared::new(client.clone(), &args.bus_secret, bus),
             configurations: Api::all(client.clone()),
             definition: Definition::new(client),
             args,
@@ -115,8 +116,10 @@ impl Keeper {
     pub(crate) async fn run(mut self, end: impl Future<Output = ()>) {
         let by_name =
             |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let secrets = watcher(self.secrets.clone(), by_name(&self.args.secret));
-        let mut secrets = pin!(secrets.default_backoff());
+        let watch = |shared: &Shared| {
+            watcher(shared.secrets.clone(), by_name(&shared.name)).default_backoff()
+        };
+        let mut secrets = pin!(select(watch(&self.webhook), watch(&self.bus)));
         let configuration = by_name(&self.args.webhook_configuration);
         let configurations = watcher(self.configurations.clone(), configuration);
         let mut configurations = pin!(configurations.default_backoff());
@@ -154,27 +157,24 @@ impl Keeper {
         }
     }
 
-    /// Brings Secret, configuration and the served leaf into step; returns when to look again.
+    /// Looks at both Secrets; trouble with one does not keep from the other. Returns when to look again.
     async fn look(&mut self) -> Result<Duration, KeepError> {
+        let bus = self.bus.fetch_or_make().await;
+        let pause = self.look_at_webhook().await?;
+        Ok(if bus?.is_some() {
+            pause
+        } else {
+            RETRY_AFTER[0]
+        })
+    }
+
+    /// Brings Secret, configuration, CRD and the served leaf into step; returns when to look again.
+    async fn look_at_webhook(&mut self) -> Result<Duration, KeepError> {
         // First what the CA is written into: one that another replica writes after this read makes our patch a conflict.
         let configuration = self.fetch_configuration().await?;
         let definition = self.definition.fetch().await?;
-        let Some(secret) = self.fetch_secret().await? else {
-            return self.make_secret(None).await;
-        };
-        let certificates = match read(&secret) {
-            Some(certificates) if clock::now() < certificates.renew_at => certificates,
-            Some(_) => {
-                info!(secret = self.args.secret, "Certificates are renewed");
-                return self.make_secret(Some(&secret)).await;
-            }
-            None => {
-                warn!(
-                    secret = self.args.secret,
-                    "Secret holds no certificates, making new ones"
-                );
-                return self.make_secret(Some(&secret)).await;
-            }
+        let Some(certificates) = self.webhook.fetch_or_make().await? else {
+            return Ok(RETRY_AFTER[0]);
         };
         // The CA goes first: the bundle trusts the old leaf too, the old bundle does not trust the new leaf.
         if let Some(configuration) = &configuration {
@@ -203,21 +203,10 @@ impl Keeper {
         Ok(LOOK_EVERY)
     }
 
-    async fn fetch_secret(&self) -> Result<Option<Secret>, KeepError> {
-        let name = &self.args.secret;
-        let found = self.secrets.get_opt(name).await;
-        found.map_err(|source| KeepError::Read {
-            what: "secret",
-            name: name.clone(),
-            source: Box::new(source),
-        })
-    }
-
     async fn fetch_configuration(&self) -> Result<Option<MutatingWebhookConfiguration>, KeepError> {
         let name = &self.args.webhook_configuration;
         let found = self.configurations.get_opt(name).await;
-        found.map_err(|source| KeepError::Read {
-            what: "webhook configuration",
+        found.map_err(|source| KeepError::ReadConfiguration {
             name: name.clone(),
             source: Box::new(source),
         })
@@ -241,35 +230,6 @@ impl Keeper {
         }
         info!(renew_at = %certificates.renew_at, "Serving certificates");
         Ok(())
-    }
-
-    /// Makes certificates and stores them; whoever comes second reads the first's at the next look.
-    async fn make_secret(&self, old: Option<&Secret>) -> Result<Duration, KeepError> {
-        let old_ca = old.and_then(|old| text(old, "ca.crt"));
-        let Args {
-            service,
-            namespace,
-            secret: name,
-            ..
-        } = &self.args;
-        let certificates = make(service, namespace, old_ca.as_deref(), clock::now())?;
-        let secret = write(name, &certificates, old);
-        let parameters = PostParams::default();
-        let result = match old {
-            Some(_) => self.secrets.replace(name, &parameters, &secret).await,
-            None => self.secrets.create(&parameters, &secret).await,
-        };
-        match result {
-            Ok(_) => Ok(RETRY_AFTER[0]),
-            Err(kube::Error::Api(status)) if status.code == 409 => {
-                info!(secret = name, "Another replica was faster");
-                Ok(RETRY_AFTER[0])
-            }
-            Err(source) => Err(KeepError::WriteSecret {
-                name: name.clone(),
-                source: Box::new(source),
-            }),
-        }
     }
 
     /// Writes our CA wherever the configuration has another one.
@@ -315,41 +275,5 @@ fn is_change<K>(what: &'static str, event: &Result<watcher::Event<K>, watcher::E
             warn!(what, %error, "Watch failed");
             false
         }
-    }
-}
-
-fn text(secret: &Secret, key: &str) -> Option<String> {
-    let bytes = secret.data.as_ref()?.get(key)?;
-    String::from_utf8(bytes.0.clone()).ok()
-}
-
-fn read(secret: &Secret) -> Option<Certificates> {
-    let renew_at: Timestamp = secret.annotations().get(RENEW_AT)?.parse().ok()?;
-    Some(Certificates {
-        bundle: text(secret, "ca.crt")?,
-        leaf: text(secret, "tls.crt")?,
-        key: text(secret, "tls.key")?,
-        renew_at,
-    })
-}
-
-fn write(name: &str, certificates: &Certificates, old: Option<&Secret>) -> Secret {
-    let entry = |key: &str, pem: &str| (key.to_owned(), ByteString(pem.as_bytes().to_vec()));
-    Secret {
-        metadata: ObjectMeta {
-            name: Some(name.to_owned()),
-            resource_version: old.and_then(ResourceExt::resource_version),
-            annotations: Some(BTreeMap::from([(
-                RENEW_AT.to_owned(),
-                certificates.renew_at.to_string(),
-            )])),
-            ..ObjectMeta::default()
-        },
-        data: Some(BTreeMap::from([
-            entry("ca.crt", &certificates.bundle),
-            entry("tls.crt", &certificates.leaf),
-            entry("tls.key", &certificates.key),
-        ])),
-        ..Secret::default()
     }
 }

@@ -1,7 +1,8 @@
 //! Answers the API server's reviews of ContainerRecreateRequests and of pods, and converts requests.
 //!
-//! Owns the webhook's HTTPS port, its certificates and the reads that a review needs. What may pass is
-//! `admission-rules`', what a request is in another version `k8s-api`'s. It keeps no state of its own: any replica answers any review.
+//! Owns the webhook's HTTPS port, its certificates, the bus's, and the reads that a review needs. What may pass is
+//! `admission-rules`', what a request is in another version `k8s-api`'s. It keeps no state of its own: any replica
+//! answers any review.
 
 mod api;
 mod args;
@@ -12,6 +13,7 @@ mod definition;
 mod keeper;
 mod metrics;
 mod run;
+mod shared;
 
 pub use args::Args;
 pub use run::run;

@@ -46,7 +46,7 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     kit.tasks.add("keeper", {
         let shutdown = shutdown.clone();
         async move {
-            keeper.run(async move { shutdown.wait().await }).await;
+            Box::pin(keeper.run(async move { shutdown.wait().await })).await;
             Ok(())
         }
     });

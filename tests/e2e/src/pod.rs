@@ -2,22 +2,20 @@
 
 use anyhow::{Context, Result};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
-use kube::{
-    Api,
-    api::{LogParams, PostParams},
-};
+use kube::{Api, api::PostParams};
 use serde_json::{Value, json};
 
 use crate::{
+    kubectl::kubectl,
     space::Space,
     wait::{Look, PATIENCE, wait_for},
 };
 
-/// A file that all containers of a pod see. Every container prints what is added to it, so that its log tells.
+/// A file that all containers of a pod see: what they write there outlives them.
 pub const SHARED: &str = "/shared/log";
 
 /// Ends at once when asked to.
-const LIVE: &str = "trap 'exit 0' TERM; touch /shared/log; tail -n +1 -f /shared/log & wait";
+const LIVE: &str = "trap 'exit 0' TERM; touch /shared/log; tail -f /dev/null & wait";
 
 /// A pod to be.
 #[derive(Clone, Debug)]
@@ -197,23 +195,20 @@ impl Space {
         .await
     }
 
-    /// What a container has printed.
+    /// What the pod's containers have written into their shared file, read in one of them.
     pub async fn log(&self, pod: &str, container: &str) -> Result<String> {
-        let of = LogParams {
-            container: Some(container.to_owned()),
-            ..LogParams::default()
-        };
-        let log = self.pods().logs(pod, &of).await;
-        log.with_context(|| format!("failed to read the log of {container}"))
+        let exec = ["-n", &self.name, "exec", pod, "-c", container, "--"];
+        let read = kubectl(&[&exec[..], &["cat", SHARED]].concat(), "").await;
+        read.with_context(|| format!("failed to read {SHARED} in {container}"))
     }
 
-    /// How often a line stands in what a container has printed.
+    /// How often a line stands in the shared file.
     pub async fn count_lines(&self, pod: &str, container: &str, line: &str) -> Result<usize> {
         let log = self.log(pod, container).await?;
         Ok(log.lines().filter(|printed| *printed == line).count())
     }
 
-    /// Waits until a container prints a line.
+    /// Waits until a line stands in the shared file.
     pub async fn wait_line(&self, pod: &str, container: &str, line: &str) -> Result<()> {
         wait_for(&format!("the line {line:?}"), PATIENCE, async || {
             let count = self.count_lines(pod, container, line).await?;

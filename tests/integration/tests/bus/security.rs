@@ -8,8 +8,8 @@ use model::{ids::NodeName, order::OrderAnswer};
 use tokio::{select, task::JoinSet};
 
 use crate::words::{
-    LONG, SHORT, accept_all, acknowledge_all, connected, node, order, order_until_answered,
-    presence, report,
+    LONG, SHORT, accept_all, acknowledge_all, connected, disconnected, node, order,
+    order_until_answered, presence, report,
 };
 
 crate::for_each_release! {
@@ -19,6 +19,10 @@ crate::for_each_release! {
     a_missing_file_is_told_at_once
     a_wrong_password_keeps_out
     a_foreign_authority_is_not_trusted
+    a_client_without_the_authority_is_refused
+    an_authority_that_comes_later_is_taken
+    a_server_without_tls_is_not_talked_to
+    a_new_certificate_is_trusted_by_a_bundle_of_both_authorities
     a_node_needs_no_more_than_its_own_subjects
     a_node_can_neither_read_nor_speak_for_another
 }
@@ -87,8 +91,64 @@ async fn a_foreign_authority_is_not_trusted(release: Release) {
     let mut args = Args::at(server.url());
     args.nats_ca = Some(written(&server, "foreign.pem", &foreign.cert.pem()));
     let bus = Bus::connect(&args, "node-executor").await.unwrap();
-    server.has_logged("TLS handshake error").await;
+    has_trouble(&bus, "invalid peer certificate").await;
     assert!(!bus.is_connected());
+}
+
+async fn a_client_without_the_authority_is_refused(release: Release) {
+    let server = NatsServer::start_with(release, tls_settings).await.unwrap();
+    let args = Args::at(server.url());
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    has_trouble(&bus, "UnknownIssuer").await;
+    assert!(!bus.is_connected());
+}
+
+async fn an_authority_that_comes_later_is_taken(release: Release) {
+    let server = NatsServer::start_with(release, tls_settings).await.unwrap();
+    let mut args = Args::at(server.url());
+    let ca = server.folder().join("later.pem");
+    args.nats_ca = Some(ca.clone());
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    has_trouble(&bus, &format!("failed to read {}", ca.display())).await;
+    written(&server, "later.pem", "nothing yet");
+    has_trouble(&bus, "later.pem holds no certificate").await;
+    std::fs::copy(server.folder().join("server.pem"), ca).unwrap();
+    connected(&bus).await;
+}
+
+async fn a_server_without_tls_is_not_talked_to(release: Release) {
+    let server = NatsServer::start(release).await.unwrap();
+    let foreign = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let mut args = Args::at(server.url());
+    args.nats_ca = Some(written(&server, "ca.pem", &foreign.cert.pem()));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    eventually("an attempt fails", async || bus.trouble()).await;
+    assert!(!bus.is_connected());
+}
+
+/// As the keeper renews: first the clients' bundle, then the server's certificate.
+async fn a_new_certificate_is_trusted_by_a_bundle_of_both_authorities(release: Release) {
+    let server = NatsServer::start_with(release, tls_settings);
+    let mut server = server.await.unwrap();
+    let old = std::fs::read_to_string(server.folder().join("server.pem")).unwrap();
+    let mut args = Args::at(server.url());
+    args.nats_ca = Some(written(&server, "ca.pem", &old));
+    let bus = Bus::connect(&args, "node-executor").await.unwrap();
+    connected(&bus).await;
+
+    tls_settings(server.folder());
+    let new = std::fs::read_to_string(server.folder().join("server.pem")).unwrap();
+    server.kill().await.unwrap();
+    disconnected(&bus).await;
+    server.start_again().await.unwrap();
+    has_trouble(&bus, "invalid peer certificate").await;
+    assert!(!bus.is_connected());
+    written(&server, "ca.pem", &format!("{new}{old}"));
+    connected(&bus).await;
+}
+
+async fn has_trouble(bus: &Bus, words: &str) {
+    eventually(words, async || bus.trouble()?.contains(words).then_some(())).await;
 }
 
 /// The permissions that docs/protocol.md asks for, of one node and of a scheduler.
