@@ -6,6 +6,7 @@
 pub mod demo;
 mod installation;
 mod kubectl;
+pub mod page;
 mod pod;
 mod request;
 mod space;
