@@ -35,6 +35,13 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Restart(RestartArgs),
     List(ListArgs),
+    /// Explain a request: how it stands, why, and what happened when.
+    #[command(after_help = "Example:\n  kubectl crr why web-3f9a1c")]
+    Why {
+        /// The request's name.
+        #[arg(value_name = "CRR")]
+        request: String,
+    },
     /// Print a completion script.
     Completion {
         /// For which shell.

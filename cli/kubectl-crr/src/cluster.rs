@@ -4,9 +4,9 @@ use std::path::Path;
 
 use futures::{Stream, TryStreamExt};
 use k8s_api::crd::ContainerRecreateRequest;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{ListParams, PostParams},
     runtime::{WatchStreamExt, watcher},
 };
@@ -59,6 +59,29 @@ impl Cluster {
         let created = self.requests().create(&how, request).await;
         let pod = &request.spec.pod_name;
         created.map_err(|error| Failure::new(format!("the restart of pod {pod}"), error))
+    }
+
+    pub(crate) async fn fetch_request(
+        &self,
+        name: &str,
+    ) -> Result<ContainerRecreateRequest, Failure> {
+        let request = self.requests().get(name).await;
+        request.map_err(|error| Failure::new(format!("reading request {name}"), error))
+    }
+
+    /// The events about a request, and those of its pod that it caused: their names have its uid.
+    pub(crate) async fn fetch_events(
+        &self,
+        request: &ContainerRecreateRequest,
+    ) -> Result<Vec<Event>, Failure> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let list = events.list(&ListParams::default()).await;
+        let list = list.map_err(|error| Failure::new("listing the events", error))?;
+        let ours = format!("crr-{}-", request.uid().unwrap_or_default());
+        let all = list.items.into_iter();
+        Ok(all
+            .filter(|event| event.name_any().starts_with(&ours))
+            .collect())
     }
 
     pub(crate) async fn fetch_requests(

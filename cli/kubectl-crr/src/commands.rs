@@ -13,6 +13,7 @@ use crate::{
     failure::{Exit, Failure},
     output,
     table::{rows, table},
+    why::explain,
 };
 
 /// Does what was asked.
@@ -31,6 +32,14 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
     match args.command {
         Command::Restart(args) => restart::run(&cluster, &args).await,
         Command::List(args) => list(&cluster, &args).await,
+        Command::Why { request } => {
+            let request = cluster.fetch_request(&request).await?;
+            let events = cluster.fetch_events(&request).await?;
+            explain(&request, &events)
+                .iter()
+                .try_for_each(|line| output::say(line))?;
+            Ok(Exit::Done)
+        }
         Command::Completion { .. } => Ok(Exit::Done),
     }
 }

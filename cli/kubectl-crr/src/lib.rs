@@ -14,6 +14,7 @@ mod outcome;
 mod output;
 mod request;
 mod table;
+mod why;
 
 use std::{io::Write, process::ExitCode};
 
