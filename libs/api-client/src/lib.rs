@@ -3,7 +3,7 @@
 //! Owns the connection's settings. kube's own connector leaves Nagle's algorithm on, so that the first request of a
 //! connection waits for the server's delayed acknowledgement of the handshake: 40 ms of a restart's 70.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
@@ -12,7 +12,7 @@ use hyper_util::{
 use kube::{
     Client, Config,
     client::{Body, ConfigExt, retry::RetryPolicy},
-    config::InferConfigError,
+    config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer, util::MapErrLayer};
 
@@ -27,6 +27,8 @@ const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 pub enum ConnectError {
     #[error("neither a kubeconfig nor a pod's service account was found")]
     NoConfig(#[from] InferConfigError),
+    #[error("the kubeconfig cannot be used")]
+    Kubeconfig(#[from] KubeconfigError),
     #[error("the Kubernetes configuration cannot be used")]
     Unusable(#[from] kube::Error),
 }
@@ -37,6 +39,30 @@ pub enum ConnectError {
 /// No configuration is found, or its credentials cannot be read.
 pub async fn infer() -> Result<Client, ConnectError> {
     Ok(client(Config::infer().await?)?)
+}
+
+/// A client of the API server that a person names: by a kubeconfig file, a context of it, both, or neither.
+///
+/// # Errors
+/// The file cannot be read, has no such context, or its credentials cannot be used.
+pub async fn named(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<Client, ConnectError> {
+    if kubeconfig.is_none() && context.is_none() {
+        return infer().await;
+    }
+    let options = KubeConfigOptions {
+        context: context.map(str::to_owned),
+        ..KubeConfigOptions::default()
+    };
+    let config = match kubeconfig {
+        Some(path) => {
+            Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
+        }
+        None => Config::from_kubeconfig(&options).await?,
+    };
+    Ok(client(config)?)
 }
 
 /// A client by a configuration, with kube's authentication and its retries of "too busy" answers.

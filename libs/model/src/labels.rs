@@ -46,3 +46,5 @@ pub const BACK_OFF: &str = "podwright.dev/back-off";
 pub const BACK_OFF_RESPECT: &str = "Respect";
 /// Annotation of a pod: written anew to have the kubelet look at the pod now.
 pub const NUDGE: &str = "podwright.dev/nudge";
+/// Label of the CRRs of one `kubectl crr restart`: the random word that their names end with.
+pub const RESTART: &str = "podwright.dev/restart";

@@ -1,0 +1,142 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::amount::parse_duration;
+
+/// Restart containers of running pods in place, and see what has become of it.
+#[derive(Debug, Parser)]
+#[command(name = "kubectl-crr", bin_name = "kubectl crr", version)]
+#[command(after_help = "\
+Exit codes:
+  0    done (without --wait: begun)
+  1    a restart failed
+  2    the command makes no sense, or the cluster refused it or cannot be reached
+  3    --timeout is over; the restart goes on
+  130  Ctrl-C while waiting; the restart goes on")]
+pub(crate) struct Args {
+    /// The namespace; otherwise the context's.
+    #[arg(short, long, global = true)]
+    pub(crate) namespace: Option<String>,
+    /// The context of the kubeconfig; otherwise its current one.
+    #[arg(long, global = true)]
+    pub(crate) context: Option<String>,
+    /// The kubeconfig file; otherwise as kubectl finds it.
+    #[arg(long, global = true)]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Restart(RestartArgs),
+    List(ListArgs),
+    /// Explain a request: how it stands, why, and what happened when.
+    #[command(after_help = "Example:\n  kubectl crr why web-3f9a1c")]
+    Why {
+        /// The request's name.
+        #[arg(value_name = "CRR")]
+        request: String,
+    },
+    /// Print a completion script.
+    Completion {
+        /// For which shell.
+        shell: Shell,
+    },
+}
+
+/// Restart containers of a pod in place: the pod, its volumes and its other containers stay.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl crr restart web                         # all containers of pod web
+  kubectl crr restart web -c app --wait           # one, and wait until it is up again
+  kubectl crr restart web --ordered --unready 10s # one after the other, out of service first")]
+pub(crate) struct RestartArgs {
+    /// The pod: NAME or pod/NAME.
+    #[arg(value_name = "POD")]
+    pub(crate) pod: String,
+    /// A container to restart; may be given several times, in the order wanted. Otherwise all of the pod, init
+    /// containers excepted.
+    #[arg(short, long = "container", value_name = "NAME")]
+    pub(crate) containers: Vec<String>,
+    /// Begin with a container only when the one before it is up again.
+    #[arg(long)]
+    pub(crate) ordered: bool,
+    /// Stop each container even when it was restarted since the request was made.
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Keep the pod not ready for so long before its first container is stopped.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) unready: Option<Duration>,
+    /// Time for the preStop hook and the stop together; otherwise the pod's.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) grace: Option<Duration>,
+    /// The request ends after that, done or not; at least 3s.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) deadline: Option<Duration>,
+    /// How long the new container has to be up before it counts.
+    #[arg(long, value_parser = parse_duration)]
+    pub(crate) min_started: Option<Duration>,
+    /// The request is deleted so long after its end.
+    #[arg(long, value_parser = parse_duration, default_value = "30m")]
+    pub(crate) ttl: Duration,
+    /// What one container's failure does: end the request, or go on.
+    #[arg(long, value_enum, ignore_case = true)]
+    pub(crate) failure_policy: Option<FailurePolicy>,
+    /// Wait for the end, and show how it goes.
+    #[arg(long)]
+    pub(crate) wait: bool,
+    /// With --wait: give up waiting after that.
+    #[arg(long, value_parser = parse_duration, default_value = "5m")]
+    pub(crate) timeout: Duration,
+    /// Only say what would be made: client sends nothing, server has it checked.
+    #[arg(long, value_enum)]
+    pub(crate) dry_run: Option<DryRun>,
+    /// Print the request so.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+/// List the requests to recreate containers.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl crr list
+  kubectl crr list -A -l podwright.dev/restart=3f9a1c")]
+pub(crate) struct ListArgs {
+    /// Of all namespaces.
+    #[arg(short = 'A', long)]
+    pub(crate) all_namespaces: bool,
+    /// Only those with these labels.
+    #[arg(short = 'l', long)]
+    pub(crate) selector: Option<String>,
+    /// Print the requests so.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Format>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum FailurePolicy {
+    #[value(name = "Fail")]
+    Fail,
+    #[value(name = "Ignore")]
+    Ignore,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DryRun {
+    Client,
+    Server,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Json,
+    Yaml,
+    Name,
+}

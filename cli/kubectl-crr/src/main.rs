@@ -1,0 +1,8 @@
+//! `kubectl crr`: a plugin of kubectl.
+
+use std::process::ExitCode;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    kubectl_crr::run().await
+}
