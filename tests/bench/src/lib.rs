@@ -4,10 +4,17 @@
 
 mod args;
 mod audit;
+mod bare;
 mod figures;
+mod goals;
+mod many;
+mod measured;
 mod memory;
+mod pods;
 mod report;
 mod run;
 mod sample;
+mod seen;
+mod watch;
 
 pub use run::run;

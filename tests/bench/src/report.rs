@@ -1,104 +1,188 @@
 //! The figures as a table for people and as JSON for comparison.
 
-use std::{collections::BTreeMap, io::Write, path::PathBuf, process::Command, time::Duration};
+use std::{collections::BTreeSet, io::Write, path::PathBuf, process::Command, time::Duration};
 
 use anyhow::{Context, Result};
 use cluster::Folders;
-use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::{audit::Kind, figures::Figures};
+use crate::{
+    audit::Kind,
+    figures::Figures,
+    goals::{Goal, goals},
+    many::Many,
+    measured::{Measured, is_of_a_request},
+};
 
-/// All that was measured.
-pub(crate) struct Report {
-    pub(crate) began_at: Timestamp,
-    pub(crate) until_completed: Vec<Duration>,
-    pub(crate) until_stop: Vec<Duration>,
-    /// Of all requests together; none where the audit log is out of reach.
-    pub(crate) api_requests: Option<BTreeMap<Kind, usize>>,
-    /// Resident kilobytes; empty where the services run elsewhere.
-    pub(crate) memory: BTreeMap<&'static str, Vec<u64>>,
+pub(crate) fn print(measured: &Measured) {
+    let parts = [
+        times(measured),
+        api(measured),
+        memory(measured),
+        aims(measured),
+    ];
+    let parts: Vec<_> = parts
+        .into_iter()
+        .filter(|lines| lines.len() > 1)
+        .map(|lines| lines.join("\n"))
+        .collect();
+    let text = parts.join("\n\n");
+    // Whoever reads may have gone: that is no failure.
+    drop(writeln!(std::io::stdout(), "{text}"));
 }
 
-// === impl Report ===
-
-impl Report {
-    pub(crate) fn print(&self) {
-        let mut lines = vec![
-            format!(
-                "{} fresh pods, one after the other, one container each",
-                self.until_completed.len()
-            ),
-            String::new(),
-            format!(
-                "{:<42} {:>8} {:>8} {:>8} {:>8}",
-                "seconds", "p50", "p90", "p99", "max"
-            ),
-            row(
-                "create → Completed (this program's clock)",
-                &self.until_completed,
-            ),
-            row("create → StopContainer (and the node's)", &self.until_stop),
-        ];
-        if let Some(requests) = &self.api_requests {
-            lines.push(String::new());
-            lines.push(format!(
-                "{:<56} {:>10} {:>10}",
-                "API requests (audit log)", "all", "each"
-            ));
-            for ((service, verb, resource), count) in requests {
-                let each = ratio(*count, self.until_completed.len());
-                let what = format!("{service:<14} {verb:<7} {resource}");
-                lines.push(format!("{what:<56} {count:>10} {each:>10.2}"));
-            }
+fn times(measured: &Measured) -> Vec<String> {
+    let row_of: Vec<_> = measured.row.iter().map(|(took, _)| *took).collect();
+    let each = |many: &Option<Many>| {
+        many.as_ref()
+            .map_or_else(Vec::new, |many| many.each.clone())
+    };
+    let mut lines = vec![format!(
+        "{:<48} {:>5} {:>8} {:>8} {:>8} {:>8}",
+        "seconds, by this program's clock", "n", "p50", "p90", "p99", "max"
+    )];
+    for (name, durations) in [
+        ("alone: create → Completed", &measured.until_completed),
+        (
+            "alone: create → StopContainer (by the node's)",
+            &measured.until_stop,
+        ),
+        (
+            "alone: ready → Completed",
+            &measured.from_ready_to_completed,
+        ),
+        ("bare: crictl stop → ready", &measured.bare),
+        ("in a row: create → Completed", &row_of),
+        ("together: create → Completed", &each(&measured.together)),
+        ("burst: create → Completed", &each(&measured.burst)),
+    ] {
+        if !durations.is_empty() {
+            lines.push(row(name, durations));
         }
-        if !self.memory.is_empty() {
-            lines.push(String::new());
-            lines.push("resident memory, MiB of each process (/proc)".to_owned());
-            for (service, sizes) in &self.memory {
-                let each: Vec<_> = sizes
-                    .iter()
-                    .map(|size| format!("{}.{}", size / 1024, size % 1024 * 10 / 1024))
-                    .collect();
-                lines.push(format!("{service:<14} {}", each.join("  ")));
-            }
-        }
-        let text = lines.join("\n");
-        // Whoever reads may have gone: that is no failure.
-        drop(writeln!(std::io::stdout(), "{text}"));
     }
-
-    /// Writes the raw figures, and gives where.
-    pub(crate) fn keep(&self) -> Result<PathBuf> {
-        let folder = Folders::from_environment()?.bench();
-        std::fs::create_dir_all(&folder).context("failed to make the folder of the figures")?;
-        let path = folder.join(format!(
-            "crr-{}.json",
-            self.began_at.strftime("%Y%m%dT%H%M%SZ")
-        ));
-        std::fs::write(&path, serde_json::to_vec_pretty(&self.json())?)
-            .with_context(|| format!("failed to write {}", path.display()))?;
-        Ok(path)
-    }
-
-    fn json(&self) -> Value {
-        let requests = self.api_requests.iter().flatten();
-        let requests: Vec<_> = requests
-            .map(|((service, verb, resource), count)| {
-                json!({ "client": service, "verb": verb, "resource": resource, "count": count })
-            })
+    if !row_of.is_empty() {
+        let each: Vec<_> = row_of
+            .iter()
+            .map(|took| format!("{:.2}", took.as_secs_f64()))
             .collect();
-        json!({
-            "what": "crr",
-            "began_at": self.began_at.to_string(),
-            "commit": commit(),
-            "count": self.until_completed.len(),
-            "create_to_completed_seconds": seconds(&self.until_completed),
-            "create_to_stop_container_seconds": seconds(&self.until_stop),
-            "api_requests": requests,
-            "resident_kilobytes": self.memory,
-        })
+        lines.extend(
+            each.chunks(16)
+                .map(|some| format!("in a row, each: {}", some.join(" "))),
+        );
     }
+    for (name, many) in [("together", &measured.together), ("burst", &measured.burst)] {
+        if let Some(many) = many {
+            let (last, lost) = (many.until_last.as_secs_f64(), many.lost.len());
+            lines.push(format!(
+                "{name}: last Completed after {last:.3} s, {lost} lost"
+            ));
+        }
+    }
+    lines
+}
+
+fn api(measured: &Measured) -> Vec<String> {
+    let column = |name: &str| format!(" {name:>9}");
+    let columns: String = measured
+        .api
+        .iter()
+        .map(|api| column(api.phase.name()))
+        .collect();
+    let mut lines = vec![format!(
+        "{:<57}{columns}",
+        "API requests per request (audit log)"
+    )];
+    let kinds: BTreeSet<_> = measured
+        .api
+        .iter()
+        .flat_map(|api| api.counts.keys())
+        .collect();
+    let line = |what: &str, is_in: &dyn Fn(&Kind) -> bool| {
+        let figures = measured.api.iter().map(|api| {
+            let counts = api.counts.iter().filter(|(kind, _)| is_in(kind));
+            format!(" {:>9.2}", api.each(counts.map(|(_, count)| count).sum()))
+        });
+        format!("{what:<57}{}", figures.collect::<String>())
+    };
+    for kind in kinds {
+        let (service, verb, resource) = kind;
+        let what = format!("{service:<14} {verb:<7} {resource}");
+        lines.push(line(&what, &|other| other == kind));
+    }
+    if lines.len() > 1 {
+        lines.push(line("all but leases and watches", &is_of_a_request));
+    }
+    lines
+}
+
+fn memory(measured: &Measured) -> Vec<String> {
+    let mut lines = vec!["resident memory, MiB of each process (/proc)".to_owned()];
+    for (service, sizes) in &measured.memory {
+        let each: Vec<_> = sizes
+            .iter()
+            .map(|size| format!("{}.{}", size / 1024, size % 1024 * 10 / 1024))
+            .collect();
+        lines.push(format!("{service:<14} {}", each.join("  ")));
+    }
+    lines
+}
+
+fn aims(measured: &Measured) -> Vec<String> {
+    let goals = goals(measured);
+    let lines = goals.iter().map(Goal::line);
+    ["goals".to_owned()].into_iter().chain(lines).collect()
+}
+
+/// Writes the raw figures, and gives where.
+pub(crate) fn keep(measured: &Measured) -> Result<PathBuf> {
+    let folder = Folders::from_environment()?.bench();
+    std::fs::create_dir_all(&folder).context("failed to make the folder of the figures")?;
+    let began_at = measured.began_at.strftime("%Y%m%dT%H%M%SZ");
+    let path = folder.join(format!("crr-{began_at}.json"));
+    std::fs::write(&path, serde_json::to_vec_pretty(&raw(measured))?)
+        .with_context(|| format!("failed to write {}", path.display()))?;
+    Ok(path)
+}
+
+fn raw(measured: &Measured) -> Value {
+    let api = measured.api.iter().flat_map(|api| {
+        api.counts.iter().map(|((service, verb, resource), count)| {
+            json!({
+                "phase": api.phase.name(), "requests": api.requests,
+                "client": service, "verb": verb, "resource": resource, "count": count,
+            })
+        })
+    });
+    let row = measured.row.iter().map(|(took, stop)| {
+        json!({ "create_to_completed_seconds": took.as_secs_f64(), "stop_seconds": stop.as_secs_f64() })
+    });
+    let goals = goals(measured).into_iter().map(|goal| {
+        json!({ "goal": goal.what, "figure": goal.figure, "limit": goal.limit, "met": goal.is_met() })
+    });
+    json!({
+        "what": "crr",
+        "began_at": measured.began_at.to_string(),
+        "commit": commit(),
+        "count": measured.until_completed.len(),
+        "create_to_completed_seconds": seconds(&measured.until_completed),
+        "create_to_stop_container_seconds": seconds(&measured.until_stop),
+        "ready_to_completed_seconds": seconds(&measured.from_ready_to_completed),
+        "bare_stop_to_ready_seconds": seconds(&measured.bare),
+        "row": row.collect::<Vec<_>>(),
+        "together": measured.together.as_ref().map(raw_many),
+        "burst": measured.burst.as_ref().map(raw_many),
+        "api_requests": api.collect::<Vec<_>>(),
+        "resident_kilobytes": measured.memory,
+        "goals": goals.collect::<Vec<_>>(),
+    })
+}
+
+fn raw_many(many: &Many) -> Value {
+    json!({
+        "create_to_completed_seconds": seconds(&many.each),
+        "first_create_to_last_completed_seconds": many.until_last.as_secs_f64(),
+        "lost": many.lost,
+    })
 }
 
 fn row(name: &str, durations: &[Duration]) -> String {
@@ -107,16 +191,11 @@ fn row(name: &str, durations: &[Duration]) -> String {
         let seconds = figures.percentile(percent).as_secs_f64();
         format!("{seconds:>8.3}")
     });
-    format!("{name:<42} {}", each.join(" "))
+    format!("{name:<48} {:>5} {}", durations.len(), each.join(" "))
 }
 
 fn seconds(durations: &[Duration]) -> Vec<f64> {
     durations.iter().map(Duration::as_secs_f64).collect()
-}
-
-#[expect(clippy::cast_precision_loss, reason = "counts of requests are small")]
-fn ratio(count: usize, of: usize) -> f64 {
-    count as f64 / of.max(1) as f64
 }
 
 /// The checkout's commit, with a mark when something in it was changed; nothing outside of a checkout.

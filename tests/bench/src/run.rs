@@ -1,23 +1,26 @@
-//! The order of a measurement: a cluster, samples, traces, the audit log, memory, the report.
+//! The order of a measurement: a cluster, phases, traces, the audit log, memory, the report.
 
 use std::{ffi::OsString, process::ExitCode, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use clap::Parser;
-use cluster::say;
+use cluster::{Cluster, say};
 use e2e::{Installation, Space, enter_if_asked, our_cluster, run_on_stage};
 use service_kit::clock;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
-    args::{Args, What},
-    audit, memory,
-    report::Report,
+    args::{Args, Crr, Phase, What},
+    audit, bare,
+    many::{self, Many},
+    measured::{Api, Measured},
+    memory, pods, report,
     sample::Sample,
+    watch::Watch,
 };
 
 /// More than two hundred samples take.
-const LONGEST: Duration = Duration::from_secs(900);
+const LONGEST: Duration = Duration::from_secs(1500);
 
 /// Measures what the command line asks for.
 ///
@@ -39,48 +42,155 @@ pub async fn run() -> Result<ExitCode> {
             .collect();
         return run_on_stage(&command, false).await;
     }
-    let What::Crr { count } = what;
+    let What::Crr(options) = what;
     let space = Space::create("bench").await?;
-    let measured = timeout(LONGEST, measure(&space, count)).await;
+    let measured = timeout(LONGEST, measure(&space, &options)).await;
     space.remove().await?;
-    let report = measured.context("it took too long")??;
-    report.print();
-    let path = report.keep()?;
+    let measured = measured.context("it took too long")??;
+    report::print(&measured);
+    let path = report::keep(&measured)?;
     say(format_args!("\nraw figures: {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn measure(space: &Space, count: u32) -> Result<Report> {
+async fn measure(space: &Space, options: &Crr) -> Result<Measured> {
     Installation::new(&space.client).wait_whole().await?;
-    let began_at = clock::now();
-    let mut samples = Vec::new();
-    for index in 1..=count {
-        let sample = Sample::take(space, index, f64::from(index) / f64::from(count)).await?;
-        let took = sample.until_completed.as_secs_f64();
-        say(format_args!("{index:>3} of {count}  {took:.3} s"));
-        ensure!(
-            sample.has_succeeded,
-            "request fresh-{index} did not succeed"
-        );
-        samples.push(sample);
+    let mut bench = Bench {
+        space,
+        cluster: our_cluster()?,
+        watch: Watch::begin(space).await,
+        measured: Measured::begin(clock::now()),
+    };
+    let mut phases = options.phases.clone();
+    phases.sort();
+    phases.dedup();
+    for phase in phases {
+        say(format_args!("{phase}:"));
+        let began_at = clock::now();
+        let requests = match phase {
+            Phase::Alone => bench.alone(options.count).await?,
+            Phase::Bare => bench.bare(options.count).await?,
+            Phase::Row => bench.row(options.row).await?,
+            Phase::Together => bench.together(options.together as usize).await?,
+            Phase::Burst => bench.burst(options.burst as usize).await?,
+        };
+        pods::remove(space).await?;
+        if let (Some(cluster), 1..) = (&bench.cluster, requests) {
+            let counts = audit::count(&cluster.audit_log(), began_at, clock::now())?;
+            bench.measured.api.push(Api {
+                phase,
+                requests,
+                counts,
+            });
+        }
     }
-    let ended_at = clock::now();
-    let memory = memory::resident();
-    let mut until_stop = Vec::new();
-    for sample in &samples {
-        until_stop.push(sample.until_stop(space).await?);
+    bench.measured.memory = memory::resident();
+    Ok(bench.measured)
+}
+
+struct Bench<'a> {
+    space: &'a Space,
+    /// None where the cluster is not ours.
+    cluster: Option<Cluster>,
+    watch: Watch,
+    measured: Measured,
+}
+
+// === impl Bench ===
+
+/// Each phase gives how many requests it made.
+impl Bench<'_> {
+    async fn alone(&mut self, count: u32) -> Result<usize> {
+        let mut samples = Vec::new();
+        for index in 1..=count {
+            let name = self.fresh("fresh", index, count).await?;
+            let sample = Sample::take(self.space, &mut self.watch, (&name, &name), 2).await?;
+            tell(index, count, sample.until_completed);
+            pods::drop_one(self.space, &name).await?;
+            samples.push(sample);
+        }
+        let measured = &mut self.measured;
+        for sample in &samples {
+            measured.until_completed.push(sample.until_completed);
+            let waited = sample.after_ready();
+            measured.from_ready_to_completed.push(waited);
+            let stop = sample.stop(self.space).await?;
+            measured.until_stop.push(stop.after);
+        }
+        Ok(samples.len())
     }
-    let log = our_cluster()?.map(|cluster| cluster.audit_log());
-    Ok(Report {
-        began_at,
-        until_completed: samples
-            .iter()
-            .map(|sample| sample.until_completed)
-            .collect(),
-        until_stop,
-        api_requests: log
-            .map(|log| audit::count(&log, began_at, ended_at))
-            .transpose()?,
-        memory,
-    })
+
+    async fn bare(&mut self, count: u32) -> Result<usize> {
+        for index in 1..=count {
+            let Some(cluster) = self.cluster.clone() else {
+                say("left out: only on our own test cluster can we call a node's runtime");
+                return Ok(0);
+            };
+            let name = self.fresh("bare", index, count).await?;
+            let took = bare::stop(self.space, &cluster, &mut self.watch, &name).await?;
+            tell(index, count, took);
+            pods::drop_one(self.space, &name).await?;
+            self.measured.bare.push(took);
+        }
+        Ok(0)
+    }
+
+    async fn row(&mut self, count: u32) -> Result<usize> {
+        let pod = "row".to_owned();
+        pods::start(self.space, &mut self.watch, std::slice::from_ref(&pod)).await?;
+        let mut samples = Vec::new();
+        for index in 1..=count {
+            let name = format!("row-{index}");
+            let instance = index as usize + 1;
+            let take = Sample::take(self.space, &mut self.watch, (&name, &pod), instance);
+            let sample = take.await?;
+            tell(index, count, sample.until_completed);
+            samples.push(sample);
+        }
+        for sample in &samples {
+            let stop = sample.stop(self.space).await?;
+            self.measured.row.push((sample.until_completed, stop.took));
+        }
+        Ok(samples.len())
+    }
+
+    async fn together(&mut self, count: usize) -> Result<usize> {
+        let many = self.many("together", count, &["main"]).await?;
+        self.measured.together = Some(many);
+        Ok(count)
+    }
+
+    async fn burst(&mut self, wanted: usize) -> Result<usize> {
+        let count = pods::fitting(self.space, wanted).await?;
+        if count < wanted {
+            say(format_args!(
+                "{count} pods and not {wanted}: the kubelets' limits allow no more"
+            ));
+        }
+        let many = self.many("burst", count, &pods::CONTAINERS).await?;
+        self.measured.burst = Some(many);
+        Ok(count * pods::CONTAINERS.len())
+    }
+
+    async fn many(&mut self, name: &str, count: usize, containers: &[&str]) -> Result<Many> {
+        let names: Vec<_> = (1..=count).map(|index| format!("{name}-{index}")).collect();
+        pods::start(self.space, &mut self.watch, &names).await?;
+        say(format_args!("{count} pods are ready"));
+        many::recreate(self.space, &mut self.watch, &names, containers).await
+    }
+
+    /// A pod that has just become ready. The kubelet looks for stopped containers once a second, and a pod becomes
+    /// ready right after a look: so each one's moment is at another part of a second.
+    async fn fresh(&mut self, name: &str, index: u32, count: u32) -> Result<String> {
+        let name = format!("{name}-{index}");
+        pods::start(self.space, &mut self.watch, std::slice::from_ref(&name)).await?;
+        let part = f64::from(index) / f64::from(count);
+        sleep(Duration::from_secs_f64(part)).await;
+        Ok(name)
+    }
+}
+
+fn tell(index: u32, count: u32, took: Duration) {
+    let seconds = took.as_secs_f64();
+    say(format_args!("{index:>3} of {count}  {seconds:.3} s"));
 }
