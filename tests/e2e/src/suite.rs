@@ -20,16 +20,18 @@ pub async fn run() -> Result<ExitCode> {
     }
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     say("building the tests …");
-    let mut build = Command::new(&cargo);
-    as_if_called_by_hand(&mut build);
-    let built = build
-        .args(["test", "-q", "-p", "e2e", "--no-run"])
-        .status()
-        .await;
-    ensure!(
-        built.context("failed to run cargo")?.success(),
-        "the tests do not build"
-    );
+    for words in [
+        &["test", "-q", "-p", "e2e", "--no-run"][..],
+        &["build", "-q", "-p", "kubectl-crr"],
+    ] {
+        let mut build = Command::new(&cargo);
+        as_if_called_by_hand(&mut build);
+        let built = build.args(words).status().await;
+        ensure!(
+            built.context("failed to run cargo")?.success(),
+            "the tests do not build"
+        );
+    }
     let runner = if has_nextest(&cargo).await {
         &[
             "nextest",

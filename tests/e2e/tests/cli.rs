@@ -1,0 +1,96 @@
+//! `kubectl crr`, as a user runs it.
+
+use std::process::Stdio;
+
+use anyhow::{Context, Result};
+use e2e::{Instance, PodPlan, Space, in_space};
+use kube::api::ListParams;
+use tokio::process::Command;
+
+/// Exit code, standard output and standard error.
+type End = (i32, String, String);
+
+/// Runs the program that was built beside the tests.
+async fn crr(space: &Space, arguments: &[&str]) -> Result<End> {
+    let tests = std::env::current_exe()?;
+    let folder = tests.ancestors().nth(2).context("the target folder")?;
+    let output = Command::new(folder.join("kubectl-crr"))
+        .args(["-n", &space.name])
+        .args(arguments)
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("failed to start kubectl-crr; build it with cargo build -p kubectl-crr")?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    let code = output.status.code().context("it was killed")?;
+    Ok((code, text(&output.stdout), text(&output.stderr)))
+}
+
+fn web() -> PodPlan {
+    PodPlan::new("web").container("main").container("neighbour")
+}
+
+#[tokio::test]
+async fn a_restart_is_waited_for_listed_and_explained() {
+    in_space("cli", async |space| {
+        let pod = space.start(&web()).await?;
+        let restart = ["restart", "web", "-c", "main", "--wait"];
+        let (code, output, errors) = crr(space, &restart).await?;
+        assert_eq!(code, 0, "{output}{errors}");
+        let main = Instance::of(&pod, "main")?;
+        let new = space.instance("web", "main").await?;
+        assert_eq!(new.restart_count, main.restart_count + 1);
+        let neighbour = space.instance("web", "neighbour").await?;
+        assert_eq!(neighbour, Instance::of(&pod, "neighbour")?);
+
+        let requests = space.requests().list(&ListParams::default()).await?;
+        let request = requests.items.first().context("a request was made")?;
+        let name = request.metadata.name.as_deref().unwrap_or_default();
+        let (code, table, errors) = crr(space, &["list"]).await?;
+        assert_eq!(code, 0, "{errors}");
+        assert!(table.contains(name) && table.contains("web"), "{table}");
+        let (code, why, errors) = crr(space, &["why", name]).await?;
+        assert_eq!(code, 0, "{errors}");
+        assert!(why.contains("recreated main"), "{why}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_mistake_is_told_and_ends_with_two() {
+    in_space("climistake", async |space| {
+        space.start(&web()).await?;
+        let (code, output, errors) = crr(space, &["restart", "web", "-c", "mian"]).await?;
+        assert_eq!(code, 2, "{output}{errors}");
+        assert!(errors.contains("mian"), "{errors}");
+        let (code, _, errors) = crr(space, &["restart", "web", "--grace", "soon"]).await?;
+        assert_eq!(code, 2, "{errors}");
+        assert!(errors.contains("--grace"), "{errors}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_dry_run_restarts_nothing() {
+    in_space("clidry", async |space| {
+        let pod = space.start(&web()).await?;
+        for dry_run in ["--dry-run=client", "--dry-run=server"] {
+            let (code, output, errors) =
+                crr(space, &["restart", "web", dry_run, "-o", "name"]).await?;
+            assert_eq!(code, 0, "{errors}");
+            let prefix = "containerrecreaterequest.apps.kruise.io/web-";
+            assert!(output.starts_with(prefix), "{output}");
+        }
+        let requests = space.requests().list(&ListParams::default()).await?;
+        assert!(requests.items.is_empty());
+        assert_eq!(
+            space.instance("web", "main").await?,
+            Instance::of(&pod, "main")?
+        );
+        Ok(())
+    })
+    .await;
+}
