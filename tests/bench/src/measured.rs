@@ -64,7 +64,8 @@ impl Api {
     }
 }
 
-/// Leases are renewed and watches begun anew as time goes by, with or without requests.
-pub(crate) fn is_of_a_request((_, verb, resource): &Kind) -> bool {
-    verb != "watch" && resource != "leases"
+/// What a request costs after its create: admission's reads are part of the create itself; leases are renewed and
+/// watches begun anew as time goes by, with or without requests.
+pub(crate) fn is_of_a_request((service, verb, resource): &Kind) -> bool {
+    service != "admission" && verb != "watch" && resource != "leases"
 }

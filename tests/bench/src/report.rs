@@ -110,7 +110,10 @@ fn api(measured: &Measured) -> Vec<String> {
         lines.push(line(&what, &|other| other == kind));
     }
     if lines.len() > 1 {
-        lines.push(line("all but leases and watches", &is_of_a_request));
+        lines.push(line(
+            "after the create, without leases and watches",
+            &is_of_a_request,
+        ));
     }
     lines
 }
