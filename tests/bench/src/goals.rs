@@ -84,14 +84,10 @@ pub(crate) fn goals(measured: &Measured) -> Vec<Goal> {
                 .map(f64::from),
             0.0,
         ),
-        goal("API requests after the create, alone", alone, 5.0),
+        goal("API requests, alone", alone, 5.0),
         alone.and_then(|alone| {
             let each = measured.api_each(Phase::Burst);
-            goal(
-                "API requests after the create, burst against alone",
-                each,
-                alone,
-            )
+            goal("API requests, burst against alone", each, alone)
         }),
     ];
     all.into_iter().flatten().collect()
