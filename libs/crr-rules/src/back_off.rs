@@ -22,6 +22,9 @@ use crate::{
 /// From the published end to the conclusion that a back-off bites.
 const BITES_AFTER: Duration = Duration::from_millis(300);
 
+/// The kubelet's reason for a container that it lets wait after a crash.
+const BACKING_OFF: &str = "CrashLoopBackOff";
+
 /// What a container's return needs.
 pub(crate) enum Return {
     /// Nothing but time.
@@ -48,8 +51,10 @@ pub(crate) fn judge_back_off(
         return Return::ByItself;
     };
     let is_current = status.container_id.as_ref().map(|id| &id.id) == Some(stopped);
+    // Whoever waits for another reason, such as an image, is not helped by a drop.
     let is_down = match &status.state {
-        ContainerState::Terminated { .. } | ContainerState::Waiting { .. } => true,
+        ContainerState::Terminated { .. } => true,
+        ContainerState::Waiting { reason, .. } => reason.as_deref() == Some(BACKING_OFF),
         ContainerState::Running { .. } => false,
     };
     // The kubelet lets nobody wait for a first restart.

@@ -12,8 +12,9 @@ use model::{
 
 use crate::order_book::{ANSWER_WITHIN, RESEND_AFTER};
 
-/// How soon a drop that was done is ordered again, should the container still be down.
+/// How soon a drop that was done is ordered again, should the container still be down; doubled each time.
 const AGAIN_AFTER: Duration = Duration::from_secs(5);
+const LONGEST_PAUSE: Duration = Duration::from_secs(120);
 
 #[derive(Clone, Debug, Default)]
 pub struct DropBook {
@@ -25,6 +26,8 @@ struct Entry {
     attempt: u32,
     send_again_at: Timestamp,
     dropped_at: Option<Timestamp>,
+    /// After the next drop that is done.
+    pause: Duration,
 }
 
 // === impl DropBook ===
@@ -36,6 +39,7 @@ impl DropBook {
             attempt: 0,
             send_again_at: now,
             dropped_at: None,
+            pause: AGAIN_AFTER,
         });
         if now < entry.send_again_at {
             return None;
@@ -56,7 +60,8 @@ impl DropBook {
         match answer {
             Some(DropAnswer::Dropped { .. }) => {
                 entry.dropped_at = Some(now);
-                entry.send_again_at = now + AGAIN_AFTER;
+                entry.send_again_at = now + entry.pause;
+                entry.pause = (entry.pause * 2).min(LONGEST_PAUSE);
             }
             // Most often the kubelet was faster: pod status will show it.
             Some(DropAnswer::Refused(_)) | None => entry.send_again_at = now + RESEND_AFTER,
@@ -75,5 +80,63 @@ impl DropBook {
 
     pub fn forget(&mut self, order: &OrderId) {
         self.entries.remove(order);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::order::{Instance, Refusal};
+
+    use super::*;
+
+    fn at(milliseconds: i64) -> Timestamp {
+        Timestamp::from_millisecond(milliseconds).unwrap()
+    }
+
+    fn wanted() -> DropOrder {
+        DropOrder {
+            id: "drop/1/app".into(),
+            attempt: 0,
+            instance: Instance {
+                namespace: "shop".into(),
+                pod: "web".into(),
+                pod_uid: "uid".into(),
+                container: "app".into(),
+                container_id: "old".into(),
+                restart_count: 1,
+            },
+            reason: "test".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_drop_that_was_done_is_ordered_again_less_and_less_often() {
+        let mut book = DropBook::default();
+        let id = wanted().id;
+        let dropped = DropAnswer::Dropped { count: 1 };
+        assert_eq!(book.send_due(&wanted(), at(0)).unwrap().attempt, 1);
+        assert_eq!(book.send_due(&wanted(), at(10)), None);
+        book.on_answer(&id, Some(&dropped), at(100));
+        assert_eq!(book.dropped_at(&id), Some(at(100)));
+        assert_eq!(book.send_again_at(&id), Some(at(5_100)));
+        assert_eq!(book.send_due(&wanted(), at(5_100)).unwrap().attempt, 2);
+        book.on_answer(&id, Some(&dropped), at(5_200));
+        assert_eq!(book.send_again_at(&id), Some(at(15_200)));
+    }
+
+    #[test]
+    fn a_refusal_and_silence_are_asked_again_soon() {
+        let mut book = DropBook::default();
+        let id = wanted().id;
+        book.send_due(&wanted(), at(0));
+        book.on_answer(&id, None, at(3_000));
+        assert_eq!(book.send_again_at(&id), Some(at(5_000)));
+        book.on_answer(
+            &id,
+            Some(&DropAnswer::Refused(Refusal::StillRunning)),
+            at(6_000),
+        );
+        assert_eq!(book.send_again_at(&id), Some(at(8_000)));
+        assert_eq!(book.dropped_at(&id), None);
     }
 }

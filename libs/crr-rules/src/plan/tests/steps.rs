@@ -178,6 +178,15 @@ fn only_a_back_off_that_can_bite_is_skipped() {
         .with(|snapshot| snapshot.crr.respects_back_off = true);
     assert!(!is_dropped(&respected));
     assert!(!is_dropped(&down.clone().back("app")));
+    let waiting = |reason: &str| {
+        let state = ContainerState::Waiting {
+            reason: Some(reason.to_owned()),
+            message: None,
+        };
+        down.clone().container("app", |status| status.state = state)
+    };
+    assert!(is_dropped(&waiting("CrashLoopBackOff")));
+    assert!(!is_dropped(&waiting("ImagePullBackOff")));
     let over = down.exited("app", 0, RestartPolicy::Never);
     assert!(!is_dropped(&over));
 }
