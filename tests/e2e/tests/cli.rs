@@ -62,9 +62,9 @@ async fn a_restart_is_waited_for_listed_and_explained() {
 async fn a_mistake_is_told_and_ends_with_two() {
     in_space("climistake", async |space| {
         space.start(&web()).await?;
-        let (code, output, errors) = crr(space, &["restart", "web", "-c", "mian"]).await?;
+        let (code, output, errors) = crr(space, &["restart", "web", "-c", "other"]).await?;
         assert_eq!(code, 2, "{output}{errors}");
-        assert!(errors.contains("mian"), "{errors}");
+        assert!(errors.contains("other"), "{errors}");
         let (code, _, errors) = crr(space, &["restart", "web", "--grace", "soon"]).await?;
         assert_eq!(code, 2, "{errors}");
         assert!(errors.contains("--grace"), "{errors}");
