@@ -63,7 +63,7 @@ pub(crate) fn judge_back_off(
         return Return::ByItself;
     }
     let Some(seen) = snapshot.seen_down.get(&container.name) else {
-        return Return::ByItself; // The driver notes it with the pod's next change.
+        return Return::ByItself; // Not noted yet: what shows the pod notes it.
     };
     let until = seen.since + BITES_AFTER;
     if now < until {

@@ -36,6 +36,9 @@ pub(crate) enum End {
     NodeSilent,
 }
 
+/// Of a CRR whose containers have to wait for the drain.
+const DRAINING: &str = "the pod is kept NotReady first";
+
 /// State, reason and message.
 type Said = (ConditionState, &'static str, String);
 
@@ -153,8 +156,7 @@ fn dispatched(
             );
         }
         Situation::Draining => {
-            let message = "the pod is kept NotReady first".to_owned();
-            return (ConditionState::False, "Draining", message);
+            return (ConditionState::False, "Draining", DRAINING.to_owned());
         }
         Situation::Working | Situation::Ended(_) => {}
     }
@@ -197,7 +199,7 @@ fn succeeded(
             (ConditionState::False, reason, message)
         }
         Situation::Behind(other) => not_yet("WaitingForTurn", messages::waiting_for(other)),
-        Situation::Draining => not_yet("Draining", "the pod is kept NotReady first".to_owned()),
+        Situation::Draining => not_yet("Draining", DRAINING.to_owned()),
         Situation::Working => {
             let open = states.iter().find(|state| !state.phase.is_final());
             let is_down = open.is_some_and(|state| state.phase == ContainerPhase::Recreating);

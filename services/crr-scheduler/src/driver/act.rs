@@ -71,7 +71,6 @@ impl Driver {
                 });
             }
             None => {
-                let has_work = order.is_some() || !drops.is_empty();
                 if let Some(order) = order {
                     self.send(crr, &order, now);
                 }
@@ -80,9 +79,8 @@ impl Driver {
                 }
                 if nudge {
                     self.nudge(crr, now);
-                } else if !has_work {
-                    self.forget_ended(crr);
                 }
+                self.forget_ended(crr);
             }
         }
         self.unwatch_unneeded(&pod);
