@@ -5,7 +5,11 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec};
-use model::{ids::RuntimeContainerId, labels, presence::LastSeen};
+use model::{
+    ids::{CrrName, RuntimeContainerId},
+    labels,
+    presence::LastSeen,
+};
 use serde_json::Value;
 
 use crate::{
@@ -280,7 +284,8 @@ fn warnings(pod: &Pod, facts: &Facts) -> Vec<String> {
         format!("the node-executor of node {node} has not been seen for {seconds} s")
     });
     let waiting = (!facts.other_active.is_empty()).then(|| {
-        let others = facts.other_active.join(", ");
+        let names = facts.other_active.iter().map(CrrName::as_str);
+        let others = names.collect::<Vec<_>>().join(", ");
         format!("waits for other requests of the same pod: {others}")
     });
     silence.into_iter().chain(waiting).collect()

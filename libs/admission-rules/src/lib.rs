@@ -14,7 +14,7 @@ mod update;
 mod verdict;
 
 use k8s_openapi::api::core::v1::Pod;
-use model::presence::LastSeen;
+use model::{ids::CrrName, presence::LastSeen};
 use serde_json::Value;
 
 pub use gate::{GateScope, gate_pod};
@@ -37,7 +37,7 @@ pub struct Facts {
     /// What the scheduler knows of the node; `None` while it cannot be asked.
     pub node_last_seen: Option<LastSeen>,
     /// Other CRRs of the pod that have not ended.
-    pub other_active: Vec<String>,
+    pub other_active: Vec<CrrName>,
     /// W3C `traceparent` of the creation.
     pub trace_parent: Option<String>,
     /// The user whose request it is, as the API server authenticated them.

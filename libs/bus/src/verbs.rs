@@ -9,7 +9,7 @@ use model::{
     order::{
         DropAnswer, DropOrder, NodeAnswer, NodeOrder, OrderAnswer, Refusal, StopOrder, StopReport,
     },
-    presence::{LastSeen, Presence},
+    presence::{Answer, Presence, Question},
 };
 use wire::{InvalidMessage, Message, decode_presence, encode_presence};
 
@@ -119,16 +119,16 @@ impl Bus {
         Deliveries::subscribe(self, ALL_PRESENCES.to_owned(), reader).await
     }
 
-    /// Asks the leader when a node was last seen.
+    /// Asks the leader what it knows around a request.
     ///
     /// # Errors
     /// No answer, and why: perhaps nobody leads just now.
-    pub async fn ask_last_seen(
+    pub async fn ask_leader(
         &self,
-        node: &NodeName,
+        question: &Question,
         deadline: Duration,
-    ) -> Result<LastSeen, RequestError> {
-        self.ask(ASK_PRESENCE.to_owned(), node.encode(), None, deadline)
+    ) -> Result<Answer, RequestError> {
+        self.ask(ASK_PRESENCE.to_owned(), question.encode(), None, deadline)
             .await
     }
 
@@ -136,9 +136,9 @@ impl Bus {
     ///
     /// # Errors
     /// The connection is closed for good.
-    pub async fn serve_last_seen(&self) -> Result<Deliveries<NodeName, LastSeen>, SubscribeError> {
+    pub async fn serve_questions(&self) -> Result<Deliveries<Question, Answer>, SubscribeError> {
         let reader = Reader {
-            read: |_, bytes| NodeName::decode(bytes),
+            read: |_, bytes| Question::decode(bytes),
             refuse: |_| None,
         };
         Deliveries::subscribe(self, ASK_PRESENCE.to_owned(), reader).await

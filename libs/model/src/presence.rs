@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ids::{BootId, NodeName};
+use crate::ids::{BootId, CrrName, NodeName, PodKey};
 
 /// A sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,7 +24,24 @@ pub struct Runtime {
     pub version: String,
 }
 
-/// The leader's answer to "when was that node last seen?".
+/// What admission asks the leader about a request that is being created.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// When was it last seen?
+    pub node: NodeName,
+    /// Which of its CRRs have not ended?
+    pub pod: Option<PodKey>,
+}
+
+/// The leader's answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    pub last_seen: LastSeen,
+    /// Oldest first.
+    pub active_crrs: Vec<CrrName>,
+}
+
+/// When a node was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastSeen {
     /// That long before the answer.

@@ -1,20 +1,25 @@
 //! What a review reads of the cluster.
 //!
-//! Rights: get pods, get nodes, list containerrecreaterequests, in all namespaces. Reads go to the API server
-//! itself and not to a cache: a pod that has just started must not be refused by an old status.
+//! Rights: get pods, get nodes, in all namespaces. The pod is read from the API server itself and not from a cache: one
+//! that has just started must not be refused by an old status. What only warns is asked of the scheduler.
 
 use std::time::Duration;
 
 use admission_rules::Facts;
 use bus::Bus;
-use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{Api, Client, ResourceExt, api::ListParams};
-use model::{ids::NodeName, labels, presence::LastSeen};
+use kube::{Api, Client};
+use model::{
+    ids::{Namespace, NodeName, PodKey, PodName},
+    presence::{Answer, LastSeen, Question},
+};
 use tracing::debug;
 
-/// A scheduler that does not answer within this time is not waited for: presence is only a warning.
+/// A scheduler that does not answer within this time is not waited for: what it knows is only for warnings.
 const ASK_WITHIN: Duration = Duration::from_millis(100);
+
+/// A node that gave a sign of life within this time exists; otherwise the API server is asked.
+const SURELY_THERE: Duration = Duration::from_secs(30);
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -46,66 +51,53 @@ impl Cluster {
         trace_parent: Option<String>,
     ) -> Result<Facts, ReadError> {
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let pod = pods.get_opt(pod).await.map_err(failed("pod"))?;
-        let node = pod
-            .as_ref()
-            .and_then(|pod| pod.spec.as_ref()?.node_name.clone());
-        let (node_exists, node_last_seen, other_active) = tokio::join!(
-            self.fetch_node_exists(node.as_deref()),
-            self.ask_last_seen(node.as_deref()),
-            self.fetch_other_active(namespace, pod.as_ref()),
-        );
-        let node_exists = node_exists?;
+        let found = pods.get_opt(pod).await.map_err(failed("pod"))?;
+        let spec = found.as_ref().and_then(|pod| pod.spec.as_ref());
+        let node = spec.and_then(|spec| spec.node_name.as_deref());
+        let answer = self.ask_leader(node, namespace, pod).await;
+        let is_alive = matches!(&answer, Some(answer) if is_recent(answer.last_seen));
+        let node_exists = match node {
+            Some(_) if is_alive => Some(true),
+            Some(node) => Some(self.fetch_node_exists(node).await?),
+            None => None,
+        };
+        let (node_last_seen, other_active) = answer
+            .map(|answer| (answer.last_seen, answer.active_crrs))
+            .unzip();
         Ok(Facts {
-            pod,
+            pod: found,
             node_exists,
             node_last_seen,
-            other_active,
+            other_active: other_active.unwrap_or_default(),
             trace_parent,
             requested_by: None,
         })
     }
 
-    async fn fetch_node_exists(&self, node: Option<&str>) -> Result<Option<bool>, ReadError> {
-        let Some(node) = node else { return Ok(None) };
+    async fn fetch_node_exists(&self, node: &str) -> Result<bool, ReadError> {
         let nodes: Api<Node> = Api::all(self.client.clone());
         let found = nodes.get_metadata_opt(node).await.map_err(failed("node"))?;
-        Ok(Some(found.is_some()))
+        Ok(found.is_some())
     }
 
     /// Fails open: without an answer there is no warning.
-    async fn ask_last_seen(&self, node: Option<&str>) -> Option<LastSeen> {
-        let answer = self
-            .bus
-            .ask_last_seen(&NodeName::from(node?), ASK_WITHIN)
-            .await;
+    async fn ask_leader(&self, node: Option<&str>, namespace: &str, pod: &str) -> Option<Answer> {
+        let question = Question {
+            node: NodeName::from(node?),
+            pod: Some(PodKey {
+                namespace: Namespace::from(namespace),
+                name: PodName::from(pod),
+            }),
+        };
+        let answer = self.bus.ask_leader(&question, ASK_WITHIN).await;
         answer
-            .inspect_err(|error| debug!(%error, "Presence is not known"))
+            .inspect_err(|error| debug!(%error, "The scheduler was not heard"))
             .ok()
     }
+}
 
-    /// Fails open as well: it is for a warning.
-    async fn fetch_other_active(&self, namespace: &str, pod: Option<&Pod>) -> Vec<String> {
-        let Some(uid) = pod.and_then(ResourceExt::uid) else {
-            return Vec::new();
-        };
-        let crrs: Api<ContainerRecreateRequest> = Api::namespaced(self.client.clone(), namespace);
-        let selector = format!(
-            "{}={uid},{}={}",
-            labels::CRR_POD_UID,
-            labels::CRR_ACTIVE,
-            labels::CRR_ACTIVE_TRUE
-        );
-        // From the API server's cache (resourceVersion 0): no load on etcd for a warning.
-        let parameters = ListParams::default().labels(&selector).match_any();
-        match crrs.list_metadata(&parameters).await {
-            Ok(list) => list.iter().map(ResourceExt::name_any).collect(),
-            Err(error) => {
-                debug!(%error, "Other requests of the pod are not known");
-                Vec::new()
-            }
-        }
-    }
+fn is_recent(last_seen: LastSeen) -> bool {
+    matches!(last_seen, LastSeen::Ago(ago) if ago < SURELY_THERE)
 }
 
 fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> ReadError {

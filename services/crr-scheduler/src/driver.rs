@@ -18,9 +18,9 @@ use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::runtime::watcher;
 use model::{
-    ids::{CrrKey, NodeName, OrderId, PodKey},
+    ids::{CrrKey, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
-    presence::{LastSeen, Presence},
+    presence::{Answer, Presence, Question},
 };
 use service_kit::{ErrorChain, StateCell, clock};
 use tokio::{
@@ -69,8 +69,8 @@ enum Event {
     Report(Delivery<StopReport, ()>),
     /// A node gave a sign of life.
     Presence(Presence),
-    /// Admission asks for a node.
-    LastSeenAsked(Delivery<NodeName, LastSeen>),
+    /// Admission asks about a node and a pod.
+    Asked(Delivery<Question, Answer>),
     /// A deadline came.
     Tick,
 }
@@ -138,7 +138,7 @@ impl Driver {
     pub(crate) async fn run(mut self) -> Result<(), bus::SubscribeError> {
         let mut reports = self.bus.serve_reports().await?;
         let mut presences = self.bus.watch_presence().await?;
-        let mut questions = self.bus.serve_last_seen().await?;
+        let mut questions = self.bus.serve_questions().await?;
         let mut crrs = Box::pin(self.cluster.watch_crrs());
         loop {
             let wake_at = self.wake_after();
@@ -152,7 +152,7 @@ impl Driver {
                 },
                 Some(report) = reports.next() => Event::Report(report),
                 Some(presence) = presences.next() => Event::Presence(presence.message),
-                Some(question) = questions.next() => Event::LastSeenAsked(question),
+                Some(question) = questions.next() => Event::Asked(question),
                 () = tokio::time::sleep(wake_at) => Event::Tick,
             };
             let touched = self.take(event).await;
@@ -186,10 +186,10 @@ impl Driver {
                 self.presence.saw(presence.node, Instant::now());
                 BTreeSet::new()
             }
-            Event::LastSeenAsked(question) => {
-                let answer = self.presence.last_seen(&question.message, Instant::now());
+            Event::Asked(question) => {
+                let answer = self.answer(&question.message);
                 if let Err(error) = question.reply.send(answer).await {
-                    debug!(error = %ErrorChain(&error), "Presence was not answered");
+                    debug!(error = %ErrorChain(&error), "Admission was not answered");
                 }
                 BTreeSet::new()
             }
@@ -199,6 +199,23 @@ impl Driver {
                 let due = self.tracked.iter().filter(|(_, tracked)| is_due(tracked));
                 due.map(|(crr, _)| crr.clone()).collect()
             }
+        }
+    }
+
+    fn answer(&self, question: &Question) -> Answer {
+        let last_seen = self.presence.last_seen(&question.node, Instant::now());
+        let mut active: Vec<_> = self
+            .tracked
+            .values()
+            .filter(|tracked| {
+                tracked.is_active() && question.pod.as_ref() == Some(&tracked.crr.pod)
+            })
+            .map(|tracked| (tracked.crr.created_at, tracked.crr.key.name.clone()))
+            .collect();
+        active.sort();
+        Answer {
+            last_seen,
+            active_crrs: active.into_iter().map(|(_, name)| name).collect(),
         }
     }
 

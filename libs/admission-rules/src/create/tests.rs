@@ -375,7 +375,7 @@ fn the_users_own_labels_are_overwritten_and_a_long_name_is_left_out() {
 fn silence_and_waiting_are_warned_of_and_not_refused() {
     let facts = Facts {
         node_last_seen: Some(LastSeen::Ago(Duration::from_secs(31))),
-        other_active: vec!["first".to_owned()],
+        other_active: vec!["first".into()],
         ..facts(pod())
     };
     let object = object(app());

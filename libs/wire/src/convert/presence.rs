@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use model::{
-    ids::{BootId, NodeName},
-    presence::{LastSeen, Presence, Runtime},
+    ids::{BootId, CrrName, Namespace, NodeName, PodKey, PodName},
+    presence::{Answer, LastSeen, Presence, Question, Runtime},
 };
 use prost::Message as _;
 
-use super::{InvalidMessage, decode, filled, milliseconds, some};
+use super::{InvalidMessage, decode, filled, milliseconds, not_empty, some};
 use crate::{
     Message,
     generated::{self as proto, last_seen},
@@ -49,40 +49,55 @@ pub fn decode_presence(node: NodeName, bytes: &[u8]) -> Result<Presence, Invalid
     })
 }
 
-/// The question "when was that node last seen?".
-impl Message for NodeName {
+impl Message for Question {
     fn encode(&self) -> Vec<u8> {
+        let pod = self.pod.as_ref();
         proto::AskPresence {
-            node: self.to_string(),
+            node: self.node.to_string(),
+            namespace: pod.map(|pod| pod.namespace.to_string()).unwrap_or_default(),
+            pod: pod.map(|pod| pod.name.to_string()).unwrap_or_default(),
         }
         .encode_to_vec()
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let question: proto::AskPresence = decode(bytes)?;
-        Ok(Self::new(filled("node", question.node)?))
+        let pod = not_empty(question.pod).map(|name| PodKey {
+            namespace: Namespace::new(question.namespace),
+            name: PodName::new(name),
+        });
+        Ok(Self {
+            node: NodeName::new(filled("node", question.node)?),
+            pod,
+        })
     }
 }
 
-impl Message for LastSeen {
+impl Message for Answer {
     fn encode(&self) -> Vec<u8> {
-        let last_seen = match self {
-            Self::Ago(ago) => last_seen::LastSeen::AgoMilliseconds(milliseconds(*ago)),
-            Self::NotFor(time) => last_seen::LastSeen::NotForMilliseconds(milliseconds(*time)),
+        let last_seen = match self.last_seen {
+            LastSeen::Ago(ago) => last_seen::LastSeen::AgoMilliseconds(milliseconds(ago)),
+            LastSeen::NotFor(time) => last_seen::LastSeen::NotForMilliseconds(milliseconds(time)),
         };
         proto::LastSeen {
             last_seen: Some(last_seen),
+            active_requests: self.active_crrs.iter().map(ToString::to_string).collect(),
         }
         .encode_to_vec()
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let answer: proto::LastSeen = decode(bytes)?;
-        Ok(match some("last_seen", answer.last_seen)? {
-            last_seen::LastSeen::AgoMilliseconds(ago) => Self::Ago(Duration::from_millis(ago)),
+        let last_seen = match some("last_seen", answer.last_seen)? {
+            last_seen::LastSeen::AgoMilliseconds(ago) => LastSeen::Ago(Duration::from_millis(ago)),
             last_seen::LastSeen::NotForMilliseconds(time) => {
-                Self::NotFor(Duration::from_millis(time))
+                LastSeen::NotFor(Duration::from_millis(time))
             }
+        };
+        let active = answer.active_requests.into_iter();
+        Ok(Self {
+            last_seen,
+            active_crrs: active.map(CrrName::new).collect(),
         })
     }
 }
@@ -113,30 +128,43 @@ mod tests {
         #[test]
         fn bytes_from_anywhere_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _presence = decode_presence("a".into(), &bytes);
-            let _question = NodeName::decode(&bytes);
-            let _answer = LastSeen::decode(&bytes);
+            let _question = Question::decode(&bytes);
+            let _answer = Answer::decode(&bytes);
             let _acknowledgement = <() as Message>::decode(&bytes);
         }
     }
 
     #[test]
-    fn last_seen_comes_back_as_it_went() {
-        for answer in [
+    fn answers_come_back_as_they_went() {
+        for last_seen in [
             LastSeen::Ago(Duration::ZERO),
             LastSeen::Ago(Duration::from_millis(5)),
             LastSeen::NotFor(Duration::from_secs(60)),
         ] {
-            assert_eq!(LastSeen::decode(&answer.encode()).unwrap(), answer);
+            for active_crrs in [vec![], vec![CrrName::new("a"), CrrName::new("b")]] {
+                let answer = Answer {
+                    last_seen,
+                    active_crrs,
+                };
+                assert_eq!(Answer::decode(&answer.encode()).unwrap(), answer);
+            }
         }
     }
 
     #[test]
-    fn a_question_about_no_node_is_none() {
-        let error = NodeName::decode(&[]).unwrap_err();
+    fn a_question_comes_back_as_it_went_and_names_a_node() {
+        let error = Question::decode(&[]).unwrap_err();
         assert!(matches!(error, InvalidMessage::Missing { field: "node" }));
-        assert_eq!(
-            NodeName::decode(&NodeName::new("a.b").encode()).unwrap(),
-            NodeName::new("a.b")
-        );
+        let pod = PodKey {
+            namespace: "default".into(),
+            name: "web".into(),
+        };
+        for pod in [None, Some(pod)] {
+            let question = Question {
+                node: "a.b".into(),
+                pod,
+            };
+            assert_eq!(Question::decode(&question.encode()).unwrap(), question);
+        }
     }
 }

@@ -3,8 +3,9 @@
 use bus::RequestError;
 use integration::{NatsServer, Release, eventually};
 use model::{
+    ids::NodeName,
     order::{DropAnswer, DropOrder, NodeOrder, OrderAnswer, Refusal, StopOutcome},
-    presence::LastSeen,
+    presence::{Answer, LastSeen, Question},
 };
 use tokio::{join, select, task::JoinSet};
 
@@ -128,11 +129,18 @@ async fn presence_is_heard_and_asked_for(release: Release) {
     assert_eq!((heard.message, heard.node), (presence(), node()));
 
     let mut leader = JoinSet::new();
-    leader.spawn(see_all(bus.serve_last_seen().await.unwrap()));
-    let seen = bus.ask_last_seen(&node(), LONG).await.unwrap();
-    assert!(matches!(seen, LastSeen::Ago(_)), "{seen:?}");
-    let unseen = bus.ask_last_seen(&"other".into(), LONG).await.unwrap();
-    assert!(matches!(unseen, LastSeen::NotFor(_)), "{unseen:?}");
+    leader.spawn(see_all(bus.serve_questions().await.unwrap()));
+    let ask = async |node: NodeName| -> Answer {
+        let question = Question { node, pod: None };
+        bus.ask_leader(&question, LONG).await.unwrap()
+    };
+    let seen = ask(node()).await;
+    assert!(matches!(seen.last_seen, LastSeen::Ago(_)), "{seen:?}");
+    let unseen = ask("other".into()).await;
+    assert!(
+        matches!(unseen.last_seen, LastSeen::NotFor(_)),
+        "{unseen:?}"
+    );
 }
 
 async fn an_unreadable_order_is_refused_and_the_next_one_served(release: Release) {

@@ -7,7 +7,7 @@ use integration::{NatsServer, eventually};
 use model::{
     ids::NodeName,
     order::{Instance, NodeAnswer, NodeOrder, OrderAnswer, StopOrder, StopOutcome, StopReport},
-    presence::{LastSeen, Presence, Runtime},
+    presence::{Answer, LastSeen, Presence, Question, Runtime},
 };
 
 /// Long enough on a busy machine for what is expected to come.
@@ -115,13 +115,17 @@ pub(crate) async fn acknowledge_all(mut reports: Deliveries<StopReport, ()>) {
 }
 
 /// A leader that has just seen every node asked for; it never ends.
-pub(crate) async fn see_all(mut questions: Deliveries<NodeName, LastSeen>) {
+pub(crate) async fn see_all(mut questions: Deliveries<Question, Answer>) {
     while let Some(question) = questions.next().await {
-        let seen = if question.message == node() {
+        let last_seen = if question.message.node == node() {
             LastSeen::Ago(Duration::from_millis(7))
         } else {
             LastSeen::NotFor(Duration::from_secs(60))
         };
-        question.reply.send(seen).await.unwrap();
+        let answer = Answer {
+            last_seen,
+            active_crrs: Vec::new(),
+        };
+        question.reply.send(answer).await.unwrap();
     }
 }
