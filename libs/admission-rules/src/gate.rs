@@ -69,7 +69,7 @@ fn is_controlled_by_kruise(pod: &Value) -> bool {
 }
 
 /// A field that is a list or is made one; `None` when it is something else.
-fn list_in<'a>(parent: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
+pub(crate) fn list_in<'a>(parent: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
     let slot = &mut parent[field];
     if slot.is_null() {
         *slot = json!([]);
@@ -77,7 +77,7 @@ fn list_in<'a>(parent: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>>
     slot.as_array_mut()
 }
 
-fn object_in<'a>(
+pub(crate) fn object_in<'a>(
     parent: &'a mut Value,
     field: &str,
 ) -> Option<&'a mut serde_json::Map<String, Value>> {

@@ -1,13 +1,15 @@
-//! What a ContainerRecreateRequest may say, and what is written into it; which pods get our readiness gate.
+//! What a ContainerRecreateRequest may say, and what is written into it; which pods get our readiness gate, and which
+//! launch barriers.
 //!
-//! Owns every check and every injection of the webhooks: [`review`] and [`gate_pod`] answer one question and
-//! remember nothing. It reads neither cluster nor clock; [`needed_pod`] says what has to be read first.
+//! Owns every check and every injection of the webhooks: [`review`], [`gate_pod`] and [`review_launch`] answer one
+//! question each and remember nothing. It reads neither cluster nor clock; [`needed_pod`] says what has to be read first.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod create;
 mod gate;
 mod inject;
+mod launch;
 mod read;
 mod status_annotations;
 mod update;
@@ -18,6 +20,7 @@ use model::{ids::CrrName, presence::LastSeen};
 use serde_json::Value;
 
 pub use gate::{GateScope, gate_pod};
+pub use launch::{LaunchFacts, review_launch};
 pub use verdict::{Code, Fault, Verdict};
 
 /// One review as the API server asks for it. The objects are as the user sent them: anything.

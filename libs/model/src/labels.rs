@@ -48,3 +48,17 @@ pub const BACK_OFF_RESPECT: &str = "Respect";
 pub const NUDGE: &str = "podwright.dev/nudge";
 /// Label of the CRRs of one `kubectl crr restart`: the random word that their names end with.
 pub const RESTART: &str = "podwright.dev/restart";
+/// Label of a pod with launch barriers, and of its ConfigMap: with [`LAUNCH_BARRIER_TRUE`] the barrier-manager sees them.
+pub const LAUNCH_BARRIER: &str = "podwright.dev/launch-barrier";
+/// The value of [`LAUNCH_BARRIER`].
+pub const LAUNCH_BARRIER_TRUE: &str = "true";
+/// Annotation of a pod: with [`LAUNCH_PRIORITY_ORDERED`] its containers start in the order of the pod (document 002).
+pub const LAUNCH_PRIORITY: &str = "apps.kruise.io/container-launch-priority";
+/// The value of [`LAUNCH_PRIORITY`].
+pub const LAUNCH_PRIORITY_ORDERED: &str = "Ordered";
+/// Annotation of a pod: the key of the lowest level that the kubelet was told of. Its change is the kubelet's nudge.
+pub const LAUNCH_LEVEL: &str = "podwright.dev/launch-level";
+/// Annotation of a pod: with [`LAUNCH_COMPLETED_TRUE`] all its levels are open.
+pub const LAUNCH_COMPLETED: &str = "apps.kruise.io/container-launch-priority-completed";
+/// The value of [`LAUNCH_COMPLETED`].
+pub const LAUNCH_COMPLETED_TRUE: &str = "true";

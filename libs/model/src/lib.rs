@@ -7,6 +7,7 @@ pub mod condition;
 pub mod crr;
 pub mod ids;
 pub mod labels;
+pub mod launch;
 pub mod order;
 pub mod phase;
 pub mod pod;

@@ -2,9 +2,11 @@
 //!
 //! Owns the envelope. A review that cannot be understood is answered 400; one whose facts cannot be read, 500.
 
+mod pods;
+
 use std::sync::Arc;
 
-use admission_rules::{Facts, GateScope, Request, Verdict, gate_pod, needed_pod, review};
+use admission_rules::{Facts, GateScope, Request, Verdict, needed_pod, review};
 use axum::{
     Router,
     body::Bytes,
@@ -13,11 +15,10 @@ use axum::{
     routing::post,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use json_patch::Patch;
 use serde_json::{Value, json};
 use service_kit::{ErrorChain, trace};
 use tokio::time::Instant;
-use tracing::{Instrument, debug, info, info_span, warn};
+use tracing::{Instrument, info, info_span, warn};
 
 use crate::{cluster::Cluster, metrics::Metrics};
 
@@ -30,8 +31,11 @@ const PATHS: [&str; 2] = [
     "/mutate-apps-kruise-io-containerrecreaterequest",
 ];
 
-/// The path that pods are reviewed at when they are created.
+/// The path that new pods get their readiness gate at.
 const POD_PATH: &str = "/mutate-pod";
+
+/// The path that new pods get their launch barriers at.
+const LAUNCH_PATH: &str = "/mutate-pod-launch";
 
 struct Shared {
     cluster: Cluster,
@@ -52,6 +56,7 @@ pub(crate) fn router(cluster: Cluster, metrics: Metrics, gate_scope: GateScope) 
     };
     routes
         .route(POD_PATH, post(answer_pod_review))
+        .route(LAUNCH_PATH, post(answer_launch_review))
         .layer(DefaultBodyLimit::max(BODY_LIMIT))
         .with_state(Arc::new(shared))
 }
@@ -70,7 +75,20 @@ async fn answer_pod_review(
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
-    let decide = async |request: &Value| decide_pod(&shared, request);
+    let decide = async |request: &Value| {
+        let verdict = pods::decide_gate(&shared.metrics, shared.gate_scope, request);
+        response_of(&verdict)
+    };
+    answer_review(&shared, &headers, &body, decide).await
+}
+
+async fn answer_launch_review(
+    State(shared): State<Arc<Shared>>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let decide =
+        async |request: &Value| response_of(&pods::decide_launch(&shared.metrics, request));
     answer_review(&shared, &headers, &body, decide).await
 }
 
@@ -125,23 +143,6 @@ fn not_understood(shared: &Shared, problem: &str) -> Answer {
         StatusCode::BAD_REQUEST,
         axum::Json(json!({ "error": problem })),
     )
-}
-
-/// The response to the creation of a pod, without its uid. A pod is never refused.
-fn decide_pod(shared: &Shared, request: &Value) -> Value {
-    let is_creation = request["operation"] == "CREATE" && request["subResource"].is_null();
-    let patch = if is_creation {
-        gate_pod(&request["object"], shared.gate_scope)
-    } else {
-        Patch::default()
-    };
-    let result = if patch.0.is_empty() { "left" } else { "gated" };
-    shared.metrics.count(result);
-    debug!(ns = request["namespace"].as_str(), result, "Reviewed a pod");
-    response_of(&Verdict {
-        patch,
-        ..Verdict::default()
-    })
 }
 
 /// The response to one review of a request, without its uid.

@@ -8,7 +8,7 @@ use prometheus_client::{
 /// Counters; labels are bounded.
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    /// `result`: `allowed`, `refused`, `failed`; of pods `gated`, `left`.
+    /// `result`: `allowed`, `refused`, `failed`; of pods `gated`, `ordered`, `left`.
     reviews: Family<[(&'static str, &'static str); 1], Counter>,
     pub(crate) duration: Histogram,
     /// `result`: `converted`, `failed`.
