@@ -1,8 +1,11 @@
 //! Launch priorities: the words that admission, the barrier-manager and the nodes share (document 002).
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
-use crate::ids::{ContainerId, ContainerName, PodKey, PodUid};
+use crate::{
+    ids::{ContainerId, ContainerName, PodKey, PodUid},
+    pod::Pod,
+};
 
 /// The variable by which a user gives a container its priority.
 pub const PRIORITY_VARIABLE: &str = "KRUISE_CONTAINER_PRIORITY";
@@ -51,6 +54,42 @@ pub struct Started {
     pub pod_uid: PodUid,
     pub container: ContainerName,
     pub container_id: ContainerId,
+}
+
+/// A pod with launch barriers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchPod {
+    pub pod: Pod,
+    /// The containers that have a barrier, in the pod's order.
+    pub containers: Vec<LaunchContainer>,
+    /// The lowest level that the kubelet was told of.
+    pub told: Option<Priority>,
+    /// Whether all levels were said to be open.
+    pub is_completed: bool,
+    /// W3C `traceparent` of the pod's creation.
+    pub trace_parent: Option<String>,
+}
+
+/// A container behind a barrier.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchContainer {
+    pub name: ContainerName,
+    pub priority: Priority,
+    /// Whether only pod status can say that it is up: it has a readiness probe, a startup probe or a postStart hook.
+    pub needs_status: bool,
+}
+
+/// The ConfigMap that holds a pod's open levels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BarrierMap {
+    pub uid: String,
+    /// The object's resourceVersion.
+    pub version: String,
+    /// The pods that own it; one, as we make it.
+    pub owners: Vec<PodUid>,
+    /// Whether it bears our label.
+    pub is_labelled: bool,
+    pub keys: BTreeSet<Priority>,
 }
 
 #[cfg(test)]

@@ -29,9 +29,10 @@ pub type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// What each of our crates may import of ours; crates under `tests/` see all.
 pub fn table() -> Edges {
-    let rows: [(&str, &[&str]); 14] = [
+    let rows: [(&str, &[&str]); 16] = [
         ("model", &[]),
         ("admission-rules", &["model"]),
+        ("barrier-rules", &["model"]),
         ("crr-rules", &["model"]),
         ("node-rules", &["model"]),
         ("wire", &["model"]),
@@ -60,6 +61,18 @@ pub fn table() -> Edges {
                 "model",
                 "k8s-api",
                 "wire",
+                "bus",
+                "lease",
+                "service-kit",
+            ],
+        ),
+        (
+            "barrier-manager",
+            &[
+                "api-client",
+                "barrier-rules",
+                "model",
+                "k8s-api",
                 "bus",
                 "lease",
                 "service-kit",

@@ -1,0 +1,231 @@
+//! The plan: at most one write, and where the launch stands.
+//!
+//! A level's key is written when every container of higher priority is up; keys are never taken away. After each key the
+//! kubelet is nudged by an annotation that names the lowest open level: it does not look at a ConfigMap by itself for
+//! ten seconds and more (facts, measured).
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use model::launch::{BarrierMap, LaunchPod, Priority};
+use model::pod::PodPhase;
+
+use crate::{
+    LaunchEvent, MapView, Snapshot, Waiting,
+    container::{is_for_its_key, waiting},
+    events,
+};
+
+/// What to do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plan {
+    /// At most one at a time; its answer is planned with again.
+    pub write: Option<Write>,
+    pub stage: Stage,
+    /// Each is told once, whatever is said how often: its name is derived.
+    pub events: Vec<LaunchEvent>,
+    /// Plan again then, if nothing happened before.
+    pub wake_at: Option<Timestamp>,
+}
+
+/// A write of the API server's objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// Make the pod's ConfigMap, owned by it.
+    CreateMap { keys: BTreeSet<Priority> },
+    /// Remove the ConfigMap of an earlier pod of that name.
+    DeleteMap { uid: String },
+    /// Open levels, and label the ConfigMap.
+    AddKeys {
+        keys: BTreeSet<Priority>,
+        uid: String,
+    },
+    /// Tell the kubelet of the lowest open level; with the last, that all are open.
+    Nudge { level: Priority, completes: bool },
+}
+
+/// Where a launch stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// These containers of the level are not up.
+    Waiting {
+        level: Priority,
+        containers: Vec<Waiting>,
+    },
+    /// Every level is up.
+    Launched,
+    /// A ConfigMap of that name is somebody else's.
+    Blocked,
+    /// The pod has ended, or is ending.
+    Over,
+}
+
+/// Plans for one pod.
+pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
+    let pod = &snapshot.pod.pod;
+    let levels = levels(snapshot.pod);
+    let has_ended = matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
+    if has_ended || pod.is_being_deleted || levels.is_empty() {
+        return Plan {
+            write: None,
+            stage: Stage::Over,
+            events: Vec::new(),
+            wake_at: None,
+        };
+    }
+    if let MapView::Present(map) = snapshot.map
+        && whose(map, snapshot.pod) == Whose::Foreign
+    {
+        return Plan {
+            write: None,
+            stage: Stage::Blocked,
+            events: vec![events::blocked(snapshot.pod)],
+            wake_at: None,
+        };
+    }
+    let stage = stage(snapshot, &levels);
+    let mut plan = Plan {
+        write: next_write(snapshot, &levels, &stage),
+        stage,
+        events: Vec::new(),
+        wake_at: None,
+    };
+    watch_the_clock(&mut plan, snapshot, now);
+    plan
+}
+
+/// Highest first.
+fn levels(pod: &LaunchPod) -> Vec<Priority> {
+    let levels: BTreeSet<_> = pod.containers.iter().map(|it| it.priority).collect();
+    levels.into_iter().rev().collect()
+}
+
+/// The highest level that is not up.
+fn stage(snapshot: &Snapshot<'_>, levels: &[Priority]) -> Stage {
+    for level in levels {
+        let of_level = snapshot.pod.containers.iter();
+        let of_level = of_level.filter(|container| container.priority == *level);
+        let containers: Vec<_> = of_level
+            .filter_map(|container| waiting(snapshot, container))
+            .collect();
+        if !containers.is_empty() {
+            return Stage::Waiting {
+                level: *level,
+                containers,
+            };
+        }
+    }
+    Stage::Launched
+}
+
+fn next_write(snapshot: &Snapshot<'_>, levels: &[Priority], stage: &Stage) -> Option<Write> {
+    let wanted = wanted(snapshot.pod, levels, stage);
+    match snapshot.map {
+        MapView::Unknown => None,
+        MapView::Absent => Some(Write::CreateMap { keys: wanted }),
+        MapView::Present(map) => match whose(map, snapshot.pod) {
+            Whose::Foreign => None,
+            Whose::EarlierPods => Some(Write::DeleteMap {
+                uid: map.uid.clone(),
+            }),
+            Whose::Ours => {
+                let missing: BTreeSet<_> = wanted.difference(&map.keys).copied().collect();
+                if missing.is_empty() && map.is_labelled {
+                    return nudge(snapshot, levels, &map.keys);
+                }
+                Some(Write::AddKeys {
+                    keys: missing,
+                    uid: map.uid.clone(),
+                })
+            }
+        },
+    }
+}
+
+/// The levels that may be open: all above the one that is waited for, and that one.
+fn wanted(pod: &LaunchPod, levels: &[Priority], stage: &Stage) -> BTreeSet<Priority> {
+    let lowest = match stage {
+        // A container that is started again needs its key, whatever the others do.
+        _ if pod.is_completed => None,
+        Stage::Waiting { level, .. } => Some(*level),
+        Stage::Launched | Stage::Blocked | Stage::Over => None,
+    };
+    let levels = levels.iter().copied();
+    levels
+        .filter(|level| lowest.is_none_or(|lowest| *level >= lowest))
+        .collect()
+}
+
+/// What the kubelet has not been told of the keys that are there.
+fn nudge(snapshot: &Snapshot<'_>, levels: &[Priority], keys: &BTreeSet<Priority>) -> Option<Write> {
+    let open = || levels.iter().copied().filter(|level| keys.contains(level));
+    let (highest, lowest) = (*levels.first()?, open().min()?);
+    let completes = open().count() == levels.len() && !snapshot.pod.is_completed;
+    let is_untold = snapshot.pod.told != Some(lowest) && !snapshot.pod.is_completed;
+    // The first key is mostly there before the kubelet first looks.
+    let is_needed = lowest != highest || has_looked_in_vain(snapshot.pod, highest);
+    ((is_untold && is_needed) || completes).then_some(Write::Nudge {
+        level: lowest,
+        completes,
+    })
+}
+
+fn has_looked_in_vain(pod: &LaunchPod, level: Priority) -> bool {
+    let containers = pod.containers.iter();
+    let mut of_level = containers.filter(|container| container.priority == level);
+    of_level.any(|container| {
+        let status = pod.pod.container(&container.name);
+        status.is_some_and(|status| is_for_its_key(&pod.pod, status))
+    })
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    EarlierPods,
+    Foreign,
+}
+
+fn whose(map: &BarrierMap, pod: &LaunchPod) -> Whose {
+    if map.owners.contains(&pod.pod.uid) {
+        Whose::Ours
+    } else if map.is_labelled || !map.owners.is_empty() {
+        Whose::EarlierPods
+    } else {
+        Whose::Foreign
+    }
+}
+
+/// A level that takes long is told of; until the pod has a node, Kubernetes' scheduler tells why.
+fn watch_the_clock(plan: &mut Plan, snapshot: &Snapshot<'_>, now: Timestamp) {
+    let Stage::Waiting { level, containers } = &plan.stage else {
+        return;
+    };
+    if snapshot.pod.pod.node.is_none()
+        || (snapshot.pod.is_completed && have_begun(snapshot, containers))
+    {
+        return;
+    }
+    let since = match snapshot.current {
+        Some(current) if current.level == *level => current.since,
+        Some(_) | None => now,
+    };
+    let stuck_at = since + snapshot.stuck_after;
+    if now >= stuck_at {
+        let event = events::stuck(snapshot.pod, *level, containers, snapshot.stuck_after);
+        plan.events.push(event);
+    } else {
+        plan.wake_at = Some(stuck_at);
+    }
+}
+
+/// With all levels open, a container that was once created is no matter of the launch any more.
+fn have_begun(snapshot: &Snapshot<'_>, containers: &[Waiting]) -> bool {
+    containers.iter().all(|waiting| {
+        let status = snapshot.pod.pod.container(&waiting.container);
+        status.is_some_and(|status| status.container_id.is_some())
+    })
+}
+
+#[cfg(test)]
+mod tests;
