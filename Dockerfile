@@ -15,15 +15,20 @@ WORKDIR /source
 COPY . .
 # The image's own toolchain, without the components that rust-toolchain.toml asks for.
 ENV RUSTUP_TOOLCHAIN=1.95.0 CARGO_TARGET_DIR=/target CARGO_INCREMENTAL=0
-RUN cargo build --release --locked -p admission -p crr-scheduler -p node-executor \
+RUN cargo build --release --locked -p admission -p barrier-manager -p crr-scheduler -p node-executor \
     && mkdir /services \
-    && cp /target/release/admission /target/release/crr-scheduler /target/release/node-executor /services/ \
+    && cd /target/release && cp admission barrier-manager crr-scheduler node-executor /services/ && cd / \
     && rm -rf /target "${CARGO_HOME:-/root/.cargo}/registry"
 
 FROM ${RUNTIME_IMAGE} AS admission
 COPY --from=build /services/admission /usr/local/bin/admission
 USER 65532:65532
 ENTRYPOINT ["/usr/local/bin/admission"]
+
+FROM ${RUNTIME_IMAGE} AS barrier-manager
+COPY --from=build /services/barrier-manager /usr/local/bin/barrier-manager
+USER 65532:65532
+ENTRYPOINT ["/usr/local/bin/barrier-manager"]
 
 FROM ${RUNTIME_IMAGE} AS crr-scheduler
 COPY --from=build /services/crr-scheduler /usr/local/bin/crr-scheduler

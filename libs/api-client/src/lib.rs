@@ -1,7 +1,9 @@
-//! The way to the API server: kube's client on a connection tuned for small requests.
+//! The way to the API server: kube's client on a connection tuned for small requests; events, told the same by all.
 //!
 //! Owns the connection's settings. kube's own connector leaves Nagle's algorithm on, so that the first request of a
 //! connection waits for the server's delayed acknowledgement of the handshake: 40 ms of a restart's 70.
+
+pub mod events;
 
 use std::{path::Path, time::Duration};
 

@@ -55,6 +55,16 @@ fn what(why: &str) -> String {
     }
 }
 
+/// The API server does not take what opens the levels; `why` is its word.
+pub fn refused(pod: &LaunchPod, why: &str) -> LaunchEvent {
+    LaunchEvent {
+        name: format!("launch-{}-refused", pod.pod.uid),
+        container: None,
+        reason: "LaunchBlocked",
+        message: format!("the launch barriers of the pod cannot be opened: {why}"),
+    }
+}
+
 /// The pod's ConfigMap cannot be made: there is one that we must not touch.
 pub(crate) fn blocked(pod: &LaunchPod) -> LaunchEvent {
     let map = format!("{}{BARRIER_SUFFIX}", pod.pod.key.name);

@@ -12,6 +12,6 @@ mod plan;
 mod snapshot;
 
 pub use container::Waiting;
-pub use events::LaunchEvent;
+pub use events::{LaunchEvent, refused};
 pub use plan::{Plan, Stage, Write, plan};
 pub use snapshot::{CurrentLevel, MapView, Snapshot};

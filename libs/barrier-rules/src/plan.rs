@@ -4,17 +4,22 @@
 //! kubelet is nudged by an annotation that names the lowest open level: it does not look at a ConfigMap by itself for
 //! ten seconds and more (facts, measured).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use jiff::Timestamp;
-use model::launch::{BarrierMap, LaunchPod, Priority};
-use model::pod::PodPhase;
+use model::{
+    launch::{BarrierMap, LaunchPod, Priority},
+    pod::PodPhase,
+};
 
 use crate::{
     LaunchEvent, MapView, Snapshot, Waiting,
     container::{is_for_its_key, waiting},
     events,
 };
+
+/// Nobody tells when a ConfigMap that is not ours is gone.
+const BLOCKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
 
 /// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +85,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             write: None,
             stage: Stage::Blocked,
             events: vec![events::blocked(snapshot.pod)],
-            wake_at: None,
+            wake_at: Some(now + BLOCKED_AGAIN_AFTER),
         };
     }
     let stage = stage(snapshot, &levels);

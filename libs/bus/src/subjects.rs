@@ -11,6 +11,8 @@ pub(crate) const ASK_PRESENCE: &str = "podwright.v1.ask.presence";
 pub(crate) const ALL_REPORTS: &str = "podwright.v1.report.*";
 /// The signs of life of all nodes.
 pub(crate) const ALL_PRESENCES: &str = "podwright.v1.presence.*";
+/// The starts of containers behind launch barriers on all nodes.
+pub(crate) const ALL_STARTED: &str = "podwright.v1.started.*";
 
 /// Orders to a node.
 pub fn order(node: &NodeName) -> String {
@@ -27,6 +29,11 @@ pub fn presence(node: &NodeName) -> String {
     format!("podwright.v1.presence.{}", token(node))
 }
 
+/// Starts of containers behind launch barriers on a node.
+pub fn started(node: &NodeName) -> String {
+    format!("podwright.v1.started.{}", token(node))
+}
+
 /// Where a client's answers come in: of its own, so that permissions can keep others from reading them.
 ///
 /// A client of which there is one on each node is called `<service>/<node>`; the node is then a token of its own,
@@ -40,7 +47,7 @@ pub fn node_of(subject: &str) -> Option<NodeName> {
     let rest = subject.strip_prefix("podwright.v1.")?;
     let mut tokens = rest.split('.');
     match (tokens.next()?, tokens.next()?) {
-        ("node" | "report" | "presence", token) => Some(node_from(token)),
+        ("node" | "report" | "presence" | "started", token) => Some(node_from(token)),
         _ => None,
     }
 }
@@ -64,7 +71,7 @@ mod tests {
         #[test]
         fn a_node_name_survives_every_subject(name in "[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?){0,4}") {
             let node = NodeName::new(name);
-            for subject in [order(&node), report(&node), presence(&node)] {
+            for subject in [order(&node), report(&node), presence(&node), started(&node)] {
                 prop_assert_eq!(node_of(&subject), Some(node.clone()));
                 prop_assert!(subject.split('.').count() <= 5);
             }

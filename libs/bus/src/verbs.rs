@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use model::{
     ids::NodeName,
+    launch::Started,
     order::{
         DropAnswer, DropOrder, NodeAnswer, NodeOrder, OrderAnswer, Refusal, StopOrder, StopReport,
     },
@@ -16,7 +17,7 @@ use wire::{InvalidMessage, Message, decode_presence, encode_presence};
 use crate::{
     Bus, Deliveries, PublishError, RequestError, SubscribeError,
     delivery::Reader,
-    subjects::{self, ALL_PRESENCES, ALL_REPORTS, ASK_PRESENCE},
+    subjects::{self, ALL_PRESENCES, ALL_REPORTS, ALL_STARTED, ASK_PRESENCE},
 };
 
 impl Bus {
@@ -117,6 +118,31 @@ impl Bus {
             refuse: |_| None,
         };
         Deliveries::subscribe(self, ALL_PRESENCES.to_owned(), reader).await
+    }
+
+    /// Tells that a container behind a launch barrier has started; it may be lost.
+    ///
+    /// # Errors
+    /// The bus is away, and nothing was sent.
+    pub async fn publish_started(
+        &self,
+        node: &NodeName,
+        started: &Started,
+    ) -> Result<(), PublishError> {
+        let subject = subjects::started(node);
+        self.publish(subject.into(), started.encode()).await
+    }
+
+    /// The starts of all nodes.
+    ///
+    /// # Errors
+    /// The connection is closed for good.
+    pub async fn watch_started(&self) -> Result<Deliveries<Started, ()>, SubscribeError> {
+        let reader = Reader {
+            read: |_, bytes| Started::decode(bytes),
+            refuse: |_| None,
+        };
+        Deliveries::subscribe(self, ALL_STARTED.to_owned(), reader).await
     }
 
     /// Asks the leader what it knows around a request.

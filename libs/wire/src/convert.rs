@@ -4,6 +4,7 @@
 
 mod order;
 mod presence;
+mod started;
 
 pub use presence::{decode_presence, encode_presence};
 

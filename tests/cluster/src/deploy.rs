@@ -19,13 +19,19 @@ use crate::{
 };
 
 /// Every service, as crate, image and Deployment or DaemonSet are named.
-const SERVICES: [&str; 3] = ["admission", "crr-scheduler", "node-executor"];
+const SERVICES: [&str; 4] = [
+    "admission",
+    "barrier-manager",
+    "crr-scheduler",
+    "node-executor",
+];
 
 /// What has to be rolled out before anything works.
-const WORKLOADS: [&str; 5] = [
+const WORKLOADS: [&str; 6] = [
     "deployment/nats",
     "deployment/jaeger",
     "deployment/admission",
+    "deployment/barrier-manager",
     "deployment/crr-scheduler",
     "daemonset/node-executor",
 ];

@@ -2,7 +2,7 @@
 
 mod launches;
 
-use std::{collections::BTreeMap, time::Duration};
+use std::collections::BTreeMap;
 
 use model::{
     ids::{ContainerId, ContainerName, RuntimeContainerId},

@@ -155,7 +155,7 @@ async fn has_trouble(bus: &Bus, words: &str) {
 const PERMISSIONS: &str = r#"
 authorization: { users: [
   { user: node-1, password: node, permissions: {
-      publish: ["podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "_INBOX_crr-scheduler.>"]
+      publish: ["podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "podwright.v1.started.node-1_zone_example", "_INBOX_crr-scheduler.>"]
       subscribe: ["podwright.v1.node.node-1_zone_example.order", "_INBOX_node-executor.node-1_zone_example.>"] } }
   { user: scheduler, password: scheduler, permissions: {
       publish: ["podwright.v1.node.*.order", "_INBOX_node-executor.>", "_INBOX_admission.>"]

@@ -1,0 +1,50 @@
+//! The flags of the barrier-manager.
+
+use std::{num::NonZeroU32, time::Duration};
+
+use clap::Parser;
+use service_kit::{HasKitArgs, KitArgs};
+
+/// Starts the containers of pods with launch priorities level by level.
+#[derive(Parser, Clone, Debug)]
+#[command(version)]
+pub struct Args {
+    #[command(flatten)]
+    pub kit: KitArgs,
+
+    #[command(flatten)]
+    pub bus: bus::Args,
+
+    /// The namespace of the leader's Lease.
+    #[arg(long, env = "POD_NAMESPACE", default_value = "podwright-system")]
+    pub namespace: String,
+
+    /// This replica's name in the Lease; unique among the replicas.
+    #[arg(long, env = "POD_NAME", default_value = "barrier-manager")]
+    pub identity: String,
+
+    /// After so many seconds a level that is not up earns its pod a warning event.
+    #[arg(
+        long,
+        env = "PODWRIGHT_STUCK_AFTER_SECONDS",
+        default_value = "60",
+        value_name = "SECONDS"
+    )]
+    pub stuck_after_seconds: NonZeroU32,
+
+    /// Begin watches with a streamed list (API servers with WatchList). Off: list, then watch.
+    #[arg(long, env = "PODWRIGHT_STREAMING_LISTS", default_value_t = true, action = clap::ArgAction::Set)]
+    pub streaming_lists: bool,
+}
+
+impl Args {
+    pub(crate) fn stuck_after(&self) -> Duration {
+        Duration::from_secs(self.stuck_after_seconds.get().into())
+    }
+}
+
+impl HasKitArgs for Args {
+    fn kit(&self) -> &KitArgs {
+        &self.kit
+    }
+}

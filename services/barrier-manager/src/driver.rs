@@ -1,0 +1,220 @@
+//! The leader's loop: wait, decide, act, report.
+//!
+//! Owns what the leader knows and the tasks it has under way. Decisions are `barrier_rules::plan`'s. There is nothing to
+//! store: the pod and its ConfigMap are the store.
+
+mod act;
+mod take;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use barrier_rules::{MapView, plan};
+use bus::{Bus, Delivery};
+use futures::StreamExt;
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::runtime::watcher;
+use model::{
+    ids::{PodKey, PodUid},
+    launch::{BarrierMap, Started},
+};
+use serde_json::{Value, json};
+use service_kit::{StateCell, clock};
+use tokio::task::JoinSet;
+use tracing::warn;
+
+use crate::{
+    cluster::{Cluster, WriteError},
+    metrics::Metrics,
+    tracked::Tracked,
+};
+
+/// The longest the loop waits without looking at its deadlines.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// Everything that can wake the leader.
+enum Event {
+    /// A pod was seen, or the watch began anew.
+    Pod(Box<watcher::Event<Pod>>),
+    /// A ConfigMap was seen, or the watch began anew.
+    Map(Box<watcher::Event<ConfigMap>>),
+    /// A write for a pod was answered.
+    Written(PodKey, PodUid, Result<Written, WriteError>),
+    /// A pod's ConfigMap was fetched, for a write met another one than was known.
+    Fetched(PodKey, PodUid, Result<Option<ConfigMap>, WriteError>),
+    /// A node started a container.
+    Started(Delivery<Started, ()>),
+    /// An event was told, or given up.
+    Told,
+    /// A deadline came.
+    Tick,
+}
+
+/// What a write left behind.
+enum Written {
+    Map(Box<ConfigMap>),
+    NoMap,
+    Pod(Box<Pod>),
+    /// The pod of that uid is no more.
+    NoPod,
+}
+
+/// The leader.
+pub(crate) struct Driver {
+    cluster: Cluster,
+    metrics: Metrics,
+    state: StateCell,
+    stuck_after: Duration,
+    tracked: BTreeMap<PodKey, Tracked>,
+    maps: BTreeMap<PodKey, BarrierMap>,
+    /// Until the first list of ConfigMaps is whole, a missing one says nothing.
+    are_maps_listed: bool,
+    /// While a watch lists: those not listed yet, which are gone when it is done.
+    unlisted_pods: BTreeSet<PodKey>,
+    unlisted_maps: BTreeSet<PodKey>,
+    /// When to plan again for whom; one that has come too early does no harm.
+    wakes: BTreeSet<(Timestamp, PodKey)>,
+    launching: BTreeSet<PodKey>,
+    /// Requests under way; each ends as an event.
+    requests: JoinSet<Event>,
+}
+
+// === impl Driver ===
+
+impl Driver {
+    pub(crate) fn new(
+        cluster: Cluster,
+        metrics: Metrics,
+        state: StateCell,
+        stuck_after: Duration,
+    ) -> Self {
+        Self {
+            cluster,
+            metrics,
+            state,
+            stuck_after,
+            tracked: BTreeMap::new(),
+            maps: BTreeMap::new(),
+            are_maps_listed: false,
+            unlisted_pods: BTreeSet::new(),
+            unlisted_maps: BTreeSet::new(),
+            wakes: BTreeSet::new(),
+            launching: BTreeSet::new(),
+            requests: JoinSet::new(),
+        }
+    }
+
+    /// Leads until it is dropped.
+    ///
+    /// # Errors
+    /// The bus refuses a subscription.
+    pub(crate) async fn run(mut self, bus: &Bus) -> Result<(), bus::SubscribeError> {
+        let mut starts = bus.watch_started().await?;
+        let mut pods = Box::pin(self.cluster.watch_pods());
+        let mut maps = Box::pin(self.cluster.watch_maps());
+        loop {
+            let wait = self.until_wake();
+            let event = tokio::select! {
+                Some(event) = pods.next() => Event::Pod(Box::new(event)),
+                Some(event) = maps.next() => Event::Map(Box::new(event)),
+                Some(event) = self.requests.join_next() => match event {
+                    Ok(event) => event,
+                    // A request's task neither panics nor is aborted while the driver lives.
+                    Err(error) => { warn!(%error, "A request's task was lost"); continue }
+                },
+                Some(started) = starts.next() => Event::Started(started),
+                () = tokio::time::sleep(wait) => Event::Tick,
+            };
+            let touched = self.take(event);
+            for pod in touched {
+                self.advance(&pod);
+            }
+            self.report(bus);
+        }
+    }
+
+    /// Takes an event in and says which pods it may concern.
+    fn take(&mut self, event: Event) -> BTreeSet<PodKey> {
+        match event {
+            Event::Pod(event) => self.on_pod(*event),
+            Event::Map(event) => self.on_map(*event),
+            Event::Written(pod, uid, result) => self.on_written(pod, &uid, result),
+            Event::Fetched(pod, uid, result) => self.on_fetched(pod, &uid, result),
+            Event::Started(delivery) => self.on_started(delivery.message),
+            Event::Told => BTreeSet::new(),
+            Event::Tick => self.on_tick(clock::now()),
+        }
+    }
+
+    /// Decides what a pod needs now, and begins it.
+    fn advance(&mut self, pod: &PodKey) {
+        let now = clock::now();
+        let map = self.map_of(pod);
+        let Some(tracked) = self.tracked.get_mut(pod) else {
+            self.launching.remove(pod);
+            return;
+        };
+        if tracked.is_writing {
+            return;
+        }
+        let plan = plan(&tracked.snapshot(&map, self.stuck_after), now);
+        tracked.note(&plan.stage, &self.metrics, now);
+        if tracked.is_launching() {
+            self.launching.insert(pod.clone());
+        } else {
+            self.launching.remove(pod);
+        }
+        if let Some(wake_at) = plan.wake_at {
+            self.wakes.insert((wake_at, pod.clone()));
+        }
+        self.tell(pod, plan.events, now);
+        if let Some(write) = plan.write {
+            self.write(pod, write);
+        }
+    }
+
+    fn map_of(&self, pod: &PodKey) -> MapView {
+        match self.maps.get(pod) {
+            Some(map) => MapView::Present(map.clone()),
+            None if self.are_maps_listed => MapView::Absent,
+            None => MapView::Unknown,
+        }
+    }
+
+    fn until_wake(&self) -> Duration {
+        let next = self.wakes.first().map(|(at, _)| *at);
+        let wait = next.map(|at| at.duration_since(clock::now()));
+        wait.map_or(LONGEST_WAIT, |wait| {
+            wait.try_into().unwrap_or(Duration::ZERO)
+        })
+        .min(LONGEST_WAIT)
+    }
+
+    fn report(&self, bus: &Bus) {
+        let count = |length: usize| i64::try_from(length).unwrap_or(i64::MAX);
+        self.metrics.pods.set(count(self.tracked.len()));
+        self.metrics.launching.set(count(self.launching.len()));
+        self.state.store(self.describe(bus));
+    }
+
+    /// What the leader shows at `/state`.
+    fn describe(&self, bus: &Bus) -> Value {
+        let launching = self.launching.iter().filter_map(|pod| {
+            let tracked = self.tracked.get(pod)?;
+            Some(json!({
+                "pod": pod.to_string(),
+                "told": tracked.launch.told.map(model::launch::Priority::key),
+                "isWriting": tracked.is_writing,
+            }))
+        });
+        json!({
+            "leads": true,
+            "busIsConnected": bus.is_connected(),
+            "pods": self.tracked.len(),
+            "launching": launching.collect::<Vec<_>>(),
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! Taking events in: what each changes in the leader's memory, and which pods it concerns.
+//!
+//! Owns the memory's updates. Nothing is decided here; a write that met another ConfigMap has it fetched.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use k8s_api::convert::{barrier_map_from_object, launch_pod_from_object};
+use k8s_openapi::api::core::v1::{ConfigMap, Pod};
+use kube::{ResourceExt, runtime::watcher};
+use model::{
+    ids::{PodKey, PodUid},
+    launch::{BARRIER_SUFFIX, BarrierMap, Started},
+};
+use service_kit::{ErrorChain, clock};
+use tracing::{debug, warn};
+
+use super::{Driver, Written};
+use crate::{
+    cluster::WriteError,
+    tracked::{Tracked, parse_version},
+};
+
+impl Driver {
+    pub(super) fn on_pod(&mut self, event: watcher::Event<Pod>) -> BTreeSet<PodKey> {
+        match event {
+            watcher::Event::Init => {
+                self.unlisted_pods = self.tracked.keys().cloned().collect();
+                BTreeSet::new()
+            }
+            watcher::Event::InitApply(pod) | watcher::Event::Apply(pod) => {
+                self.see_pod(&pod).into_iter().collect()
+            }
+            watcher::Event::Delete(pod) => {
+                let gone = key_of(pod.namespace(), &pod.name_any());
+                let uid = pod.uid().unwrap_or_default();
+                self.tracked
+                    .retain(|key, tracked| *key != gone || tracked.launch.pod.uid.as_str() != uid);
+                BTreeSet::from([gone])
+            }
+            watcher::Event::InitDone => {
+                let gone = std::mem::take(&mut self.unlisted_pods);
+                for pod in &gone {
+                    self.tracked.remove(pod);
+                }
+                gone
+            }
+        }
+    }
+
+    /// A pod as the API server shows it, unless something newer is known.
+    fn see_pod(&mut self, object: &Pod) -> Option<PodKey> {
+        let launch = match launch_pod_from_object(object) {
+            Ok(launch) => launch,
+            Err(error) => {
+                let (ns, pod) = (object.namespace(), object.name_any());
+                warn!(ns, pod, error = %ErrorChain(&error), "Pod's launch cannot be read");
+                return None;
+            }
+        };
+        let key = launch.pod.key.clone();
+        self.unlisted_pods.remove(&key);
+        match self.tracked.get_mut(&key) {
+            Some(tracked) if tracked.launch.pod.uid == launch.pod.uid => {
+                let version = |of: &Tracked| parse_version(&of.launch.pod.version);
+                if parse_version(&launch.pod.version) < version(tracked) {
+                    return None; // Overtaken by the answer to our own write.
+                }
+                tracked.launch = launch;
+            }
+            Some(_) | None => {
+                self.tracked.insert(key.clone(), Tracked::new(launch));
+            }
+        }
+        Some(key)
+    }
+
+    pub(super) fn on_map(&mut self, event: watcher::Event<ConfigMap>) -> BTreeSet<PodKey> {
+        match event {
+            watcher::Event::Init => {
+                self.unlisted_maps = self.maps.keys().cloned().collect();
+                BTreeSet::new()
+            }
+            watcher::Event::InitApply(map) | watcher::Event::Apply(map) => {
+                let pod = pod_of(&map);
+                if let Some(pod) = &pod {
+                    self.unlisted_maps.remove(pod);
+                    self.see_map(pod, barrier_map_from_object(&map));
+                }
+                pod.into_iter().collect()
+            }
+            watcher::Event::Delete(map) => {
+                let Some(pod) = pod_of(&map) else {
+                    return BTreeSet::new();
+                };
+                let uid = map.uid().unwrap_or_default();
+                self.maps
+                    .retain(|key, known| *key != pod || known.uid != uid);
+                BTreeSet::from([pod])
+            }
+            watcher::Event::InitDone => {
+                self.are_maps_listed = true;
+                let gone = std::mem::take(&mut self.unlisted_maps);
+                for pod in &gone {
+                    self.maps.remove(pod);
+                }
+                // All that waited for the list.
+                self.tracked.keys().cloned().collect()
+            }
+        }
+    }
+
+    fn see_map(&mut self, pod: &PodKey, map: BarrierMap) {
+        let known = self.maps.get(pod);
+        let is_older =
+            known.is_some_and(|known| parse_version(&map.version) < parse_version(&known.version));
+        if !is_older {
+            self.maps.insert(pod.clone(), map);
+        }
+    }
+
+    pub(super) fn on_started(&mut self, started: Started) -> BTreeSet<PodKey> {
+        let Some(tracked) = self.tracked.get_mut(&started.pod) else {
+            return BTreeSet::new();
+        };
+        if tracked.launch.pod.uid != started.pod_uid {
+            return BTreeSet::new();
+        }
+        self.metrics.hints.inc();
+        tracked
+            .started
+            .insert(started.container, started.container_id);
+        BTreeSet::from([started.pod])
+    }
+
+    pub(super) fn on_written(
+        &mut self,
+        pod: PodKey,
+        uid: &PodUid,
+        result: Result<Written, WriteError>,
+    ) -> BTreeSet<PodKey> {
+        let is_met = matches!(result, Err(WriteError::Conflict | WriteError::Gone));
+        match result {
+            Ok(written) => {
+                self.metrics.count_write("ok");
+                match written {
+                    Written::Map(map) => self.see_map(&pod, barrier_map_from_object(&map)),
+                    Written::NoMap => {
+                        self.maps.remove(&pod);
+                    }
+                    Written::Pod(object) => {
+                        self.see_pod(&object);
+                    }
+                    Written::NoPod => {
+                        self.tracked
+                            .retain(|key, tracked| *key != pod || tracked.launch.pod.uid != *uid);
+                    }
+                }
+            }
+            Err(error @ (WriteError::Conflict | WriteError::Gone)) => {
+                let result = if matches!(error, WriteError::Gone) {
+                    "gone"
+                } else {
+                    "conflict"
+                };
+                self.metrics.count_write(result);
+                debug!(%pod, error = %ErrorChain(&error), "Something else is there than was known");
+            }
+            Err(error @ WriteError::Failed(_)) => return self.on_failed(pod, uid, &error),
+        }
+        let Some(tracked) = self.tracked.get_mut(&pod) else {
+            return BTreeSet::new();
+        };
+        if tracked.launch.pod.uid != *uid {
+            return BTreeSet::from([pod]); // Another pod by now; its own writes are its own.
+        }
+        if is_met {
+            self.fetch_map(&pod);
+            return BTreeSet::new();
+        }
+        tracked.is_writing = false;
+        tracked.backoff.reset();
+        BTreeSet::from([pod])
+    }
+
+    pub(super) fn on_fetched(
+        &mut self,
+        pod: PodKey,
+        uid: &PodUid,
+        result: Result<Option<ConfigMap>, WriteError>,
+    ) -> BTreeSet<PodKey> {
+        match result {
+            Ok(Some(map)) => self.see_map(&pod, barrier_map_from_object(&map)),
+            Ok(None) => {
+                self.maps.remove(&pod);
+            }
+            Err(error) => return self.on_failed(pod, uid, &error),
+        }
+        match self.tracked.get_mut(&pod) {
+            Some(tracked) if tracked.launch.pod.uid == *uid => tracked.is_writing = false,
+            Some(_) | None => {}
+        }
+        BTreeSet::from([pod])
+    }
+
+    /// The API server is away, or does not take it: told to the pod's owner, and tried again later.
+    fn on_failed(&mut self, pod: PodKey, uid: &PodUid, error: &WriteError) -> BTreeSet<PodKey> {
+        self.metrics.count_write("failed");
+        warn!(%pod, error = %ErrorChain(error), "Launch was not written, trying again");
+        let now = clock::now();
+        let Some(tracked) = self.tracked.get_mut(&pod) else {
+            return BTreeSet::new();
+        };
+        if tracked.launch.pod.uid == *uid {
+            tracked.is_writing = false;
+            self.wakes
+                .insert((now + tracked.backoff.next_delay(), pod.clone()));
+            if let Some(why) = error.refusal() {
+                let event = barrier_rules::refused(&tracked.launch, why);
+                self.tell(&pod, vec![event], now);
+            }
+        }
+        BTreeSet::new()
+    }
+
+    pub(super) fn on_tick(&mut self, now: Timestamp) -> BTreeSet<PodKey> {
+        let mut due = BTreeSet::new();
+        while self.wakes.first().is_some_and(|(at, _)| *at <= now) {
+            due.extend(self.wakes.pop_first().map(|(_, pod)| pod));
+        }
+        // Our watch does not show a ConfigMap without our label: it is looked for anew.
+        for pod in &due {
+            if self.maps.get(pod).is_some_and(|map| !map.is_labelled) {
+                self.maps.remove(pod);
+            }
+        }
+        due
+    }
+}
+
+fn key_of(namespace: Option<String>, name: &str) -> PodKey {
+    PodKey {
+        namespace: namespace.unwrap_or_default().as_str().into(),
+        name: name.into(),
+    }
+}
+
+/// The pod that a ConfigMap is named after.
+fn pod_of(map: &ConfigMap) -> Option<PodKey> {
+    let name = map.name_any();
+    let pod = name.strip_suffix(BARRIER_SUFFIX)?;
+    Some(key_of(map.namespace(), pod))
+}

@@ -1,0 +1,95 @@
+//! Every task and every port of the barrier-manager.
+
+use std::time::Duration;
+
+use anyhow::Context;
+use bus::Bus;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use lease::{Elector, Leadership, Timing};
+use service_kit::{Kit, Shutdown, StateCell, clock};
+use tracing::info;
+
+use crate::{Args, cluster::Cluster, driver::Driver, metrics::Metrics};
+
+/// The name of the leader's Lease.
+const LEASE: &str = "barrier-manager";
+
+/// How long the end may take: the lease's release is one request.
+const DRAIN: Duration = Duration::from_secs(5);
+
+/// Runs until a signal or a task's end.
+///
+/// # Errors
+/// No Kubernetes configuration, unusable bus settings, or a task that failed.
+pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
+    let client = api_client::infer()
+        .await
+        .context("failed to find the API server")?;
+    let bus = Bus::connect(&args.bus, "barrier-manager")
+        .await
+        .context("failed to set the bus up")?;
+    let metrics = Metrics::register(kit.admin.registry());
+    let state = kit.admin.state();
+    kit.admin.readiness().set("started", true);
+
+    let leases: Api<Lease> = Api::namespaced(client.clone(), &args.namespace);
+    let elector = Elector::new(leases, LEASE, &args.identity, Timing::default(), clock::now);
+    let leadership = elector.leadership();
+    let leader = Leader {
+        cluster: Cluster::new(client, args.streaming_lists),
+        bus,
+        metrics,
+        state,
+        stuck_after: args.stuck_after(),
+    };
+    let shutdown = kit.shutdown.clone();
+
+    kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));
+    kit.tasks.add("elector", {
+        let shutdown = shutdown.clone();
+        async move {
+            elector.run(async move { shutdown.wait().await }).await;
+            Ok(())
+        }
+    });
+    kit.tasks
+        .add("leader", leader.run(leadership, shutdown.clone()));
+    kit.tasks.run_to_end(DRAIN).await
+}
+
+/// What a leader works with.
+struct Leader {
+    cluster: Cluster,
+    bus: Bus,
+    metrics: Metrics,
+    state: StateCell,
+    stuck_after: Duration,
+}
+
+// === impl Leader ===
+
+impl Leader {
+    /// Works while this replica leads, and begins anew each time it comes to lead.
+    async fn run(self, mut leadership: Leadership, shutdown: Shutdown) -> anyhow::Result<()> {
+        loop {
+            tokio::select! {
+                () = shutdown.wait() => return Ok(()),
+                () = leadership.wait_held() => {}
+            }
+            info!("Leading");
+            let driver = Driver::new(
+                self.cluster.clone(),
+                self.metrics.clone(),
+                self.state.clone(),
+                self.stuck_after,
+            );
+            tokio::select! {
+                () = shutdown.wait() => return Ok(()),
+                () = leadership.wait_lost() => info!("No longer leading"),
+                result = driver.run(&self.bus) => result.context("the driver failed")?,
+            }
+            self.state.store(serde_json::json!({ "leads": false }));
+        }
+    }
+}
