@@ -12,6 +12,7 @@ mod read;
 mod status_annotations;
 mod update;
 mod verdict;
+mod warnings;
 
 use k8s_openapi::api::core::v1::Pod;
 use model::presence::LastSeen;
