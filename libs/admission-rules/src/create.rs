@@ -1,15 +1,11 @@
 //! The checks of a creation (OpenKruise's A5, and what it leaves out).
 //!
-//! Owns what is refused and what is warned of. What is written in is `inject.rs`.
+//! Owns what is refused. What is warned of is `warnings.rs`, what is written in `inject.rs`.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::collections::BTreeSet;
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod, PodSpec};
-use model::{
-    ids::{CrrName, RuntimeContainerId},
-    labels,
-    presence::LastSeen,
-};
+use model::{ids::RuntimeContainerId, labels};
 use serde_json::Value;
 
 use crate::{
@@ -17,10 +13,8 @@ use crate::{
     inject::{self, Target},
     read::{Faults, at, is_object_name},
     status_annotations,
+    warnings::of_creation,
 };
-
-/// A node that was not seen for this long earns a warning.
-const NODE_SILENT_AFTER: Duration = Duration::from_secs(30);
 
 const READ_ONLY: &str = "is read-only: it is copied from the pod; leave it out";
 
@@ -43,7 +37,7 @@ pub(crate) fn review_create(object: &Value, facts: &Facts) -> Verdict {
         return Verdict::default();
     };
     let mut completed = object.clone();
-    let mut warnings = warnings(pod, facts);
+    let mut warnings = of_creation(pod, facts);
     warnings.extend(status_annotations::take_away(&mut completed));
     inject::complete(&mut completed, pod, &targets, facts);
     Verdict {
@@ -266,29 +260,6 @@ fn names(spec: &PodSpec) -> String {
 /// An init container that is kept running (KEP-753).
 fn is_native_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
-}
-
-fn warnings(pod: &Pod, facts: &Facts) -> Vec<String> {
-    let node = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.node_name.as_deref())
-        .unwrap_or_default();
-    let silent_for = match facts.node_last_seen {
-        Some(LastSeen::Ago(time) | LastSeen::NotFor(time)) if time >= NODE_SILENT_AFTER => {
-            Some(time.as_secs())
-        }
-        Some(LastSeen::Ago(_) | LastSeen::NotFor(_)) | None => None,
-    };
-    let silence = silent_for.map(|seconds| {
-        format!("the node-executor of node {node} has not been seen for {seconds} s")
-    });
-    let waiting = (!facts.other_active.is_empty()).then(|| {
-        let names = facts.other_active.iter().map(CrrName::as_str);
-        let others = names.collect::<Vec<_>>().join(", ");
-        format!("waits for other requests of the same pod: {others}")
-    });
-    silence.into_iter().chain(waiting).collect()
 }
 
 #[cfg(test)]

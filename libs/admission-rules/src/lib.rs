@@ -14,6 +14,7 @@ mod read;
 mod status_annotations;
 mod update;
 mod verdict;
+mod warnings;
 
 use k8s_openapi::api::core::v1::Pod;
 use model::{ids::CrrName, presence::LastSeen};

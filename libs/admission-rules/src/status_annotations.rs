@@ -6,6 +6,8 @@
 use model::labels;
 use serde_json::Value;
 
+use crate::warnings::left_out;
+
 /// Takes them out of a v1beta1 object; returns what its author is to be warned of.
 pub(crate) fn take_away(object: &mut Value) -> Vec<String> {
     let is_v1beta1 = object
@@ -28,9 +30,7 @@ pub(crate) fn take_away(object: &mut Value) -> Vec<String> {
     ];
     let taken = keys.into_iter().filter_map(|(key, now)| {
         annotations.remove(key)?;
-        Some(format!(
-            "metadata.annotations[{key}] is left out: it is {now} in v1beta1"
-        ))
+        Some(left_out(key, now))
     });
     taken.collect()
 }

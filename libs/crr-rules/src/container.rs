@@ -96,9 +96,10 @@ fn judge_refusal(refusal: &Refusal) -> RefusalMeans {
     match refusal {
         Refusal::OtherInstance { .. } | Refusal::AlreadyExited => RefusalMeans::Restarted,
         Refusal::NoSuchContainer => RefusalMeans::NotYet("not found container on Node".to_owned()),
-        Refusal::NoSuchPod | Refusal::StillRunning | Refusal::RuntimeUnavailable { .. } => {
-            RefusalMeans::NotYet(refusal.to_string())
-        }
+        Refusal::NoSuchPod
+        | Refusal::StillRunning
+        | Refusal::StopUnfinished { .. }
+        | Refusal::RuntimeUnavailable { .. } => RefusalMeans::NotYet(refusal.to_string()),
         Refusal::Invalid { .. } => RefusalMeans::Never(refusal.to_string()),
     }
 }

@@ -131,12 +131,14 @@ mod tests {
         book.send_due(&wanted(), at(0));
         book.on_answer(&id, None, at(3_000));
         assert_eq!(book.send_again_at(&id), Some(at(5_000)));
-        book.on_answer(
-            &id,
-            Some(&DropAnswer::Refused(Refusal::StillRunning)),
-            at(6_000),
-        );
-        assert_eq!(book.send_again_at(&id), Some(at(8_000)));
-        assert_eq!(book.dropped_at(&id), None);
+        let unfinished = Refusal::StopUnfinished {
+            order: "stop/1/app".into(),
+        };
+        for (answered_at, refusal) in [(6_000, Refusal::StillRunning), (9_000, unfinished)] {
+            let refused = DropAnswer::Refused(refusal);
+            book.on_answer(&id, Some(&refused), at(answered_at));
+            assert_eq!(book.send_again_at(&id), Some(at(answered_at + 2_000)));
+            assert_eq!(book.dropped_at(&id), None);
+        }
     }
 }

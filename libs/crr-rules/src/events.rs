@@ -10,7 +10,7 @@ use model::{
     phase::{ContainerPhase, CrrPhase},
 };
 
-use crate::{OrderProgress, Snapshot};
+use crate::{OrderProgress, PodView, Snapshot};
 
 /// One event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +29,8 @@ pub enum About {
     Crr,
     /// A container of the pod.
     Container(ContainerName),
+    /// A native sidecar of the pod.
+    Sidecar(ContainerName),
 }
 
 /// Every event that what is known gives reason for.
@@ -50,9 +52,12 @@ pub(crate) fn events(snapshot: &Snapshot) -> Vec<CrrEvent> {
             )
             | None => (false, None),
         };
+        let Some(about) = about(snapshot, &container.name) else {
+            continue; // Told once the pod is seen.
+        };
         let on_pod = |what: &str, is_warning, reason, message| CrrEvent {
             name: format!("crr-{}-{what}-{position}", crr.uid),
-            about: About::Container(container.name.clone()),
+            about: about.clone(),
             is_warning,
             reason,
             message,
@@ -76,6 +81,25 @@ pub(crate) fn events(snapshot: &Snapshot) -> Vec<CrrEvent> {
     }
     events.extend(of_crr(snapshot));
     events
+}
+
+/// Which kind of container it is; `None` until the pod was looked for.
+fn about(snapshot: &Snapshot, container: &ContainerName) -> Option<About> {
+    let name = container.clone();
+    match &snapshot.pod {
+        PodView::Unknown => None,
+        PodView::Gone => Some(About::Container(name)),
+        PodView::Present(pod) => {
+            let status = pod.container(container);
+            let is_sidecar = status.is_some_and(|status| status.is_sidecar);
+            let about = if is_sidecar {
+                About::Sidecar
+            } else {
+                About::Container
+            };
+            Some(about(name))
+        }
+    }
 }
 
 /// The event of the CRR itself: its end, or that it is at work where that takes long enough to be written.

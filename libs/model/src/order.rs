@@ -143,6 +143,9 @@ pub enum Refusal {
     /// Of a drop: the instance named has not exited.
     #[error("the instance is still running")]
     StillRunning,
+    /// Of a drop: a stop of the container is in the journal and has not ended; worth sending again.
+    #[error("the stop {order} of the container has not ended")]
+    StopUnfinished { order: OrderId },
     /// The runtime does not answer; worth sending again.
     #[error("the container runtime does not answer: {message}")]
     RuntimeUnavailable { message: String },

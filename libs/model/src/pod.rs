@@ -69,6 +69,8 @@ pub struct ContainerStatus {
     pub state: ContainerState,
     /// How the container comes back: the pod's policy, or its own (native sidecars: Always).
     pub restart_policy: RestartPolicy,
+    /// A native sidecar: it stands among the pod's init containers.
+    pub is_sidecar: bool,
 }
 
 /// `state` of a container status.

@@ -6,11 +6,11 @@
 use std::cmp::Reverse;
 
 use model::{
-    ids::ContainerId,
+    ids::{ContainerId, ContainerName, OrderId, PodUid},
     order::{Instance, Refusal},
 };
 
-use crate::InstanceState;
+use crate::{InstanceState, Record, Stage};
 
 /// How many instances' logs stay. The kubelet reads the restart count from the newest one's name (facts, measured).
 const LOGS_KEPT: usize = 2;
@@ -25,12 +25,22 @@ pub struct ListedInstance {
     pub state: InstanceState,
 }
 
+/// A stop in the journal that has not ended: whether it was we who ended its instance is told from what the runtime
+/// says of it, so that the instance has to stay.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnfinishedStop {
+    pub order: OrderId,
+    pub pod_uid: PodUid,
+    pub container: ContainerName,
+}
+
 /// What has to be removed, in this order: the newest last, so that it fences a repetition.
 ///
 /// # Errors
-/// The named instance is not the newest, or has not exited.
+/// The named instance is not the newest, or has not exited, or a stop of the container has not ended.
 pub fn judge_drop(
     named: &Instance,
+    unfinished: &[UnfinishedStop],
     mut listed: Vec<ListedInstance>,
 ) -> Result<Vec<ContainerId>, Refusal> {
     listed.sort_by_key(|instance| (instance.restart_count, instance.created_at));
@@ -43,6 +53,11 @@ pub fn judge_drop(
             restart_count: newest.restart_count,
         });
     }
+    if let Some(stop) = unfinished.iter().find(|stop| stop.is_of(named)) {
+        return Err(Refusal::StopUnfinished {
+            order: stop.order.clone(),
+        });
+    }
     match newest.state {
         InstanceState::Alive => Err(Refusal::StillRunning),
         InstanceState::Exited => {
@@ -51,6 +66,27 @@ pub fn judge_drop(
                 .filter(|instance| instance.state == InstanceState::Exited);
             Ok(dead.map(|instance| instance.container_id).collect())
         }
+    }
+}
+
+// === impl UnfinishedStop ===
+
+impl UnfinishedStop {
+    /// The stop of a journaled order; `None` when it has ended.
+    pub(crate) fn of(record: &Record) -> Option<Self> {
+        let instance = &record.order.instance;
+        match record.stage {
+            Stage::Queued | Stage::Begun { .. } | Stage::HookDone { .. } => Some(Self {
+                order: record.order.id.clone(),
+                pod_uid: instance.pod_uid.clone(),
+                container: instance.container.clone(),
+            }),
+            Stage::Finished { .. } => None,
+        }
+    }
+
+    fn is_of(&self, instance: &Instance) -> bool {
+        self.pod_uid == instance.pod_uid && self.container == instance.container
     }
 }
 
@@ -99,7 +135,7 @@ mod tests {
     }
 
     fn check(listed: Vec<ListedInstance>, expected: Result<&[&str], Refusal>) {
-        let judged = judge_drop(&named("c"), listed);
+        let judged = judge_drop(&named("c"), &[], listed);
         let expected = expected.map(|ids| ids.iter().map(|id| ContainerId::new(*id)).collect());
         assert_eq!(judged, expected);
     }
@@ -128,6 +164,24 @@ mod tests {
             vec![listed("c", 2, Exited), listed("d", 3, Alive)],
             Err(other),
         );
+    }
+
+    #[test]
+    fn an_unfinished_stop_of_the_container_forbids_it() {
+        let stop = |pod_uid: &str, container: &str| UnfinishedStop {
+            order: "stop/1/app".into(),
+            pod_uid: pod_uid.into(),
+            container: container.into(),
+        };
+        let judge = |stop: UnfinishedStop, listed| judge_drop(&named("c"), &[stop], listed);
+        let dead = || vec![listed("c", 2, InstanceState::Exited)];
+        let unfinished = Refusal::StopUnfinished {
+            order: "stop/1/app".into(),
+        };
+        assert_eq!(judge(stop("uid", "app"), dead()), Err(unfinished));
+        assert_eq!(judge(stop("uid", "proxy"), dead()), Ok(vec!["c".into()]));
+        assert_eq!(judge(stop("other", "app"), dead()), Ok(vec!["c".into()]));
+        assert_eq!(judge(stop("uid", "app"), Vec::new()), Ok(Vec::new()));
     }
 
     #[test]

@@ -10,7 +10,7 @@ mod event;
 mod machine;
 mod record;
 
-pub use drop::{ListedInstance, judge_drop, logs_to_remove};
+pub use drop::{ListedInstance, UnfinishedStop, judge_drop, logs_to_remove};
 pub use effect::Effect;
 pub use event::{Event, HookResult, InstanceState, Observed, ReplyToken, StopResult};
 pub use machine::{Machine, Settings};

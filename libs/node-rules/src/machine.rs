@@ -17,7 +17,7 @@ use model::{
 };
 
 use self::held::Held;
-use crate::{Effect, Event, InstanceState, Observed, Record, ReplyToken, Stage};
+use crate::{Effect, Event, InstanceState, Observed, Record, ReplyToken, UnfinishedStop};
 
 /// A grace beyond this is a mistake, and would overflow times.
 const MAX_GRACE: Duration = Duration::from_secs(366 * 24 * 3600);
@@ -140,9 +140,12 @@ impl Machine {
 
     /// How many orders are accepted and not finished.
     pub fn unfinished(&self) -> usize {
-        self.records()
-            .filter(|record| !matches!(record.stage, Stage::Finished { .. }))
-            .count()
+        self.unfinished_stops().count()
+    }
+
+    /// What these orders stop: nothing of it may be dropped.
+    pub fn unfinished_stops(&self) -> impl Iterator<Item = UnfinishedStop> {
+        self.records().filter_map(UnfinishedStop::of)
     }
 
     /// How many orders have a hook or a stop running, or are about to.

@@ -10,7 +10,8 @@ use clap::ValueEnum;
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Watching")]
 pub struct KitArgs {
-    /// What to log: a level, or directives such as `info,bus=debug`.
+    /// What to log: a level, or directives such as `info,bus=debug`. The library of the bus is logged from `warn` on
+    /// unless it is named, as in `info,async_nats=debug`.
     #[arg(
         long,
         env = "PODWRIGHT_LOG_LEVEL",

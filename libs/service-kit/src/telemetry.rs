@@ -11,7 +11,10 @@ use opentelemetry_sdk::{
     trace::{BatchConfigBuilder, BatchSpanProcessor, SdkTracerProvider},
 };
 use tracing_subscriber::{
-    EnvFilter, Layer, Registry, layer::SubscriberExt, util::SubscriberInitExt,
+    EnvFilter, Layer, Registry,
+    filter::{FilterExt, LevelFilter, Targets},
+    layer::{Filter, SubscriberExt},
+    util::SubscriberInitExt,
 };
 
 use crate::{KitArgs, LogFormat};
@@ -21,6 +24,12 @@ const EXPORT_DELAY: Duration = Duration::from_secs(1);
 
 /// How long the last spans may take at the end.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The library of the bus tells at info what `bus` tells in our words; it is kept at warn unless it is asked for by name.
+const BUS_LIBRARY: &str = "async_nats";
+
+/// Which log lines are wanted.
+type LogFilter = Box<dyn Filter<Registry> + Send + Sync>;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TelemetryError {
@@ -47,10 +56,7 @@ pub(crate) struct Telemetry {
 
 /// Installs logging and, with an endpoint, tracing. Call inside the runtime: the exporter needs it.
 pub(crate) fn start(service: &'static str, args: &KitArgs) -> Result<Telemetry, TelemetryError> {
-    let filter = EnvFilter::try_new(&args.log_level).map_err(|source| TelemetryError::Filter {
-        directives: args.log_level.clone(),
-        source,
-    })?;
+    let filter = log_filter(&args.log_level)?;
     let format: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
         LogFormat::Text => tracing_subscriber::fmt::layer()
             .with_ansi(false)
@@ -80,6 +86,20 @@ pub(crate) fn start(service: &'static str, args: &KitArgs) -> Result<Telemetry, 
         .try_init()
         .map_err(TelemetryError::Twice)?;
     Ok(Telemetry { provider })
+}
+
+fn log_filter(directives: &str) -> Result<LogFilter, TelemetryError> {
+    let wanted = EnvFilter::try_new(directives).map_err(|source| TelemetryError::Filter {
+        directives: directives.to_owned(),
+        source,
+    })?;
+    if directives.contains(BUS_LIBRARY) {
+        return Ok(Box::new(wanted));
+    }
+    let not_twice = Targets::new()
+        .with_default(LevelFilter::TRACE)
+        .with_target(BUS_LIBRARY, LevelFilter::WARN);
+    Ok(Box::new(wanted.and(not_twice)))
 }
 
 /// Spans of our own crates at info: a library's inner spans are not part of a CRR's story.
@@ -127,5 +147,46 @@ impl Telemetry {
         if let Ok(Err(error)) = flushed.await {
             tracing::debug!(%error, "The last spans were not sent");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tracing::{Level, enabled, subscriber::with_default};
+
+    use super::*;
+
+    /// Whether the library and our own crate may log at info and at warn.
+    fn check(directives: &str, expected: [bool; 4]) {
+        let layer = tracing_subscriber::fmt::layer();
+        let filtered = layer.with_filter(log_filter(directives).unwrap());
+        let subscriber = Registry::default().with(filtered);
+        let told = with_default(subscriber, || {
+            [
+                enabled!(target: "async_nats", Level::INFO),
+                enabled!(target: "async_nats", Level::WARN),
+                enabled!(target: "bus::connection", Level::INFO),
+                enabled!(target: "bus::connection", Level::WARN),
+            ]
+        });
+        assert_eq!(told, expected, "{directives}");
+    }
+
+    #[test]
+    fn the_bus_library_tells_what_we_tell_only_when_it_is_named() {
+        check("info", [false, true, true, true]);
+        check("info,async_nats=debug", [true, true, true, true]);
+        check("warn", [false, true, false, true]);
+        check("off", [false; 4]);
+        check("error,bus=info", [false, false, true, true]);
+    }
+
+    #[test]
+    fn nonsense_is_refused_in_the_words_that_were_given() {
+        let error = log_filter("bus=loud").err().unwrap();
+        assert_eq!(
+            error.to_string(),
+            r#"--log-level "bus=loud" is no log filter"#
+        );
     }
 }

@@ -15,10 +15,11 @@ use axum::{
     routing::post,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
+use model::labels;
 use serde_json::{Value, json};
 use service_kit::{ErrorChain, trace};
 use tokio::time::Instant;
-use tracing::{Instrument, info, info_span, warn};
+use tracing::{Instrument, Span, info, info_span, warn};
 
 use crate::{cluster::Cluster, metrics::Metrics};
 
@@ -87,8 +88,11 @@ async fn answer_launch_review(
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer {
-    let decide =
-        async |request: &Value| response_of(&pods::decide_launch(&shared.metrics, request));
+    let decide = async |request: &Value| {
+        // An ordered launch is a trace from here on.
+        let decide = || pods::decide_launch(&shared.metrics, request);
+        response_of(&review_span(request).in_scope(decide))
+    };
     answer_review(&shared, &headers, &body, decide).await
 }
 
@@ -111,20 +115,7 @@ async fn answer_review(
     if !request["operation"].is_string() {
         return not_understood(shared, "request.operation is missing");
     }
-    let span = info_span!(
-        "review",
-        ns = request["namespace"].as_str(),
-        kind = request["kind"]["kind"].as_str(),
-        name = request["name"].as_str(),
-        operation = request["operation"].as_str(),
-    );
-    if let Some(traceparent) = headers
-        .get("traceparent")
-        .and_then(|value| value.to_str().ok())
-    {
-        trace::set_parent(&span, traceparent);
-    }
-    let mut response = decide(request).instrument(span).await;
+    let mut response = decide(request).instrument(span_of(request, headers)).await;
     response["uid"] = json!(uid);
     shared
         .metrics
@@ -143,6 +134,41 @@ fn not_understood(shared: &Shared, problem: &str) -> Answer {
         StatusCode::BAD_REQUEST,
         axum::Json(json!({ "error": problem })),
     )
+}
+
+/// The span of a review. Only a request's creation begins a trace; its later reviews belong to that one, and what
+/// belongs to no trace has no span.
+fn span_of(request: &Value, headers: &HeaderMap) -> Span {
+    let parent = trace_parent_of(request, headers);
+    if parent.is_none() && !is_creation_of_crr(request) {
+        return Span::none();
+    }
+    let span = review_span(request);
+    if let Some(parent) = parent {
+        trace::set_parent(&span, parent);
+    }
+    span
+}
+
+fn review_span(request: &Value) -> Span {
+    info_span!(
+        "review",
+        ns = request["namespace"].as_str(),
+        kind = request["kind"]["kind"].as_str(),
+        name = request["name"].as_str(),
+        operation = request["operation"].as_str(),
+    )
+}
+
+/// The trace that an object was created in, or else that of the API server.
+fn trace_parent_of<'a>(request: &'a Value, headers: &'a HeaderMap) -> Option<&'a str> {
+    let of_object = request["oldObject"]["metadata"]["annotations"][labels::TRACE_PARENT].as_str();
+    let of_server = || headers.get("traceparent")?.to_str().ok();
+    of_object.or_else(of_server)
+}
+
+fn is_creation_of_crr(request: &Value) -> bool {
+    request["operation"] == "CREATE" && request["kind"]["kind"] == "ContainerRecreateRequest"
 }
 
 /// The response to one review of a request, without its uid.
@@ -223,6 +249,37 @@ fn refusal(code: u16, message: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn headers(traceparent: Option<&'static str>) -> HeaderMap {
+        let value = traceparent.map(axum::http::HeaderValue::from_static);
+        value
+            .map(|value| ("traceparent".parse().unwrap(), value))
+            .into_iter()
+            .collect()
+    }
+
+    #[test]
+    fn a_later_review_belongs_to_the_trace_of_the_creation() {
+        let old = json!({"metadata": {"annotations": {labels::TRACE_PARENT: "00-creation"}}});
+        let update = json!({"operation": "UPDATE", "oldObject": old});
+        let create = json!({"operation": "CREATE", "oldObject": null});
+        let (server, none) = (headers(Some("00-server")), headers(None));
+        assert_eq!(trace_parent_of(&update, &server), Some("00-creation"));
+        assert_eq!(trace_parent_of(&update, &none), Some("00-creation"));
+        assert_eq!(trace_parent_of(&create, &server), Some("00-server"));
+        assert_eq!(trace_parent_of(&create, &none), None);
+    }
+
+    #[test]
+    fn only_the_creation_of_a_request_begins_a_trace() {
+        let begins = |operation: &str, kind: &str| {
+            let request = json!({"operation": operation, "kind": {"kind": kind}});
+            is_creation_of_crr(&request)
+        };
+        assert!(begins("CREATE", "ContainerRecreateRequest"));
+        assert!(!begins("UPDATE", "ContainerRecreateRequest"));
+        assert!(!begins("CREATE", "Pod"));
+    }
 
     #[test]
     fn a_refusal_has_the_code_and_every_fault() {

@@ -11,11 +11,11 @@ use model::{
     ids::OrderId,
     order::{OrderAnswer, StopReport},
 };
-use node_rules::{Effect, Event, Machine, Record, ReplyToken, Settings, Stage};
+use node_rules::{Effect, Event, Machine, Record, ReplyToken, Settings, Stage, UnfinishedStop};
 use service_kit::{Shutdown, backoff::Backoff, clock, trace};
 use tokio::{
     select,
-    sync::mpsc,
+    sync::{mpsc, watch},
     task::{JoinError, JoinSet},
     time::{Instant, sleep},
 };
@@ -48,12 +48,16 @@ pub(crate) enum DriverError {
     Panicked(#[source] JoinError),
 }
 
+/// The stops that have not ended, for the dropper; `None` until the journal is loaded.
+pub(crate) type UnfinishedStops = Option<Vec<UnfinishedStop>>;
+
 /// Carries out what the machine decides.
 pub(crate) struct Driver<O: Outside> {
     machine: Machine,
     store: Store,
     outside: O,
     report: Report,
+    unfinished: watch::Sender<UnfinishedStops>,
     /// Askers without an answer.
     replies: HashMap<ReplyToken, O::Reply>,
     next_token: u64,
@@ -73,12 +77,18 @@ impl<O: Outside> Driver<O> {
             store,
             outside,
             report,
+            unfinished: watch::Sender::new(None),
             replies: HashMap::new(),
             next_token: 0,
             spans: HashMap::new(),
             work: JoinSet::new(),
             is_draining: false,
         }
+    }
+
+    /// The stops that have not ended, as they change.
+    pub(crate) fn unfinished(&self) -> watch::Receiver<UnfinishedStops> {
+        self.unfinished.subscribe()
     }
 
     /// Takes the journal up, then works until the shutdown and until what was begun has ended.
@@ -162,6 +172,11 @@ impl<O: Outside> Driver<O> {
         let order = event.order().cloned();
         self.report.happened(&event);
         let effects = self.machine.on_event(event, clock::now());
+        // A stop stands here before its order is answered, and until its end is stored.
+        let unfinished: Vec<_> = self.machine.unfinished_stops().collect();
+        self.unfinished.send_modify(|known| {
+            known.get_or_insert_default().extend(unfinished.clone());
+        });
         for effect in effects {
             if let (Effect::Answer { answer, .. }, Some(order)) = (&effect, &order) {
                 self.report.answered(order, answer);
@@ -171,6 +186,7 @@ impl<O: Outside> Driver<O> {
         if let Some(order) = order {
             self.end_span_when_over(&order);
         }
+        self.unfinished.send_replace(Some(unfinished));
         self.report.state(&self.machine);
         Ok(())
     }

@@ -12,13 +12,17 @@ use model::{
     ids::ContainerId,
     order::{DropAnswer, DropOrder, Instance, Refusal},
 };
-use node_rules::{judge_drop, logs_to_remove};
+use node_rules::{UnfinishedStop, judge_drop, logs_to_remove};
 use service_kit::{ErrorChain, trace};
-use tokio::{fs, sync::Semaphore};
+use tokio::{
+    fs,
+    sync::{Semaphore, watch},
+};
 use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
     cri::{Cri, CriError},
+    driver::UnfinishedStops,
     metrics::Metrics,
 };
 
@@ -31,16 +35,22 @@ pub(crate) struct Dropper {
     cri: Cri,
     metrics: Metrics,
     permits: Arc<Semaphore>,
+    unfinished: watch::Receiver<UnfinishedStops>,
 }
 
 // === impl Dropper ===
 
 impl Dropper {
-    pub(crate) fn new(cri: Cri, metrics: Metrics) -> Self {
+    pub(crate) fn new(
+        cri: Cri,
+        metrics: Metrics,
+        unfinished: watch::Receiver<UnfinishedStops>,
+    ) -> Self {
         Self {
             cri,
             metrics,
             permits: Arc::new(Semaphore::new(AT_ONCE)),
+            unfinished,
         }
     }
 
@@ -82,7 +92,7 @@ impl Dropper {
             message: ErrorChain(&error).to_string(),
         };
         let listed = self.cri.list_instances(instance).await.map_err(away)?;
-        let dead = judge_drop(instance, listed)?;
+        let dead = judge_drop(instance, &self.unfinished_stops().await?, listed)?;
         let logs = match dead.last() {
             Some(newest) => self.log_folder(instance, newest).await,
             None => None,
@@ -99,6 +109,16 @@ impl Dropper {
             warn!(folder = %folder.display(), %error, "Old logs were not removed");
         }
         Ok(count)
+    }
+
+    /// The stops that have not ended; the journal is waited for.
+    async fn unfinished_stops(&self) -> Result<Vec<UnfinishedStop>, Refusal> {
+        let mut unfinished = self.unfinished.clone();
+        let known = unfinished.wait_for(Option::is_some).await;
+        let known = known.ok().and_then(|known| known.clone());
+        known.ok_or_else(|| Refusal::RuntimeUnavailable {
+            message: "the journal could not be read".to_owned(),
+        })
     }
 
     /// The folder of a container's logs, if it is one that holds nothing else.

@@ -103,6 +103,7 @@ impl Metrics {
                 Refusal::NoSuchContainer => "refused_no_such_container",
                 Refusal::OtherInstance { .. } => "refused_other_instance",
                 Refusal::StillRunning => "refused_still_running",
+                Refusal::StopUnfinished { .. } => "refused_stop_unfinished",
                 Refusal::AlreadyExited => "refused_already_exited",
                 Refusal::RuntimeUnavailable { .. } => "refused_runtime_unavailable",
                 Refusal::Invalid { .. } => "refused_invalid",

@@ -51,16 +51,16 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
         bus: bus.clone(),
     };
     let metrics = Metrics::register(kit.admin.registry());
-    let dropper = Dropper::new(cri.clone(), metrics.clone());
     let report = Report {
         node: name.clone(),
-        metrics,
+        metrics: metrics.clone(),
         state: kit.admin.state(),
         readiness: readiness.clone(),
         orders_held: held_tx,
         runtime: runtime.clone(),
     };
     let driver = Driver::new(settings(&args), store, node, report);
+    let dropper = Dropper::new(cri.clone(), metrics, driver.unfinished());
     let boot_id = presence::load_boot_id().await;
     let teller = Teller {
         bus: bus.clone(),

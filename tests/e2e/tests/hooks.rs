@@ -1,6 +1,9 @@
 //! preStop hooks that are not commands: they mean what they mean to the kubelet.
 
-use e2e::{PodPlan, in_space, state_of};
+use anyhow::{Context, Result};
+use e2e::{Look, NAMESPACE, PATIENCE, PodPlan, Space, in_space, state_of, wait_for};
+use k8s_openapi::api::core::v1::{Event, Service};
+use kube::{Api, api::ListParams};
 use serde_json::{Value, json};
 
 /// A web server that logs each call where all containers of the pod see it.
@@ -33,11 +36,141 @@ async fn http_get_without_a_host_calls_the_named_port_of_the_pod() {
             "Succeeded"
         );
         // The observer looks for new lines every second.
-        e2e::wait_for("the call in the server's log", e2e::PATIENCE, async || {
+        wait_for("the call in the server's log", PATIENCE, async || {
             let log = space.log("web", "observer").await?;
-            Ok(e2e::Look::is(log.contains("response:200"), log))
+            Ok(Look::is(log.contains("response:200"), log))
         })
         .await
+    })
+    .await;
+}
+
+/// Where a pod's listener listens.
+const PORT: u16 = 9000;
+
+/// A pod whose hook is heard by a shell script in the container beside it; it sees each connection as its input.
+fn heard(hook: Value, script: &str) -> PodPlan {
+    let command = format!(
+        "cat > /tmp/heard <<'END'\n{script}\nEND\n\
+         trap 'exit 0' TERM; (while :; do nc -l -p {PORT} -e sh /tmp/heard; done) & wait"
+    );
+    let is_listening = format!("cat /proc/net/tcp /proc/net/tcp6 | grep -q ':{PORT:X} .* 0A '");
+    PodPlan::new("web")
+        .container("main")
+        .changed(|container| {
+            container["ports"] = json!([{ "name": "bye", "containerPort": PORT }]);
+            container["lifecycle"] = json!({ "preStop": hook });
+        })
+        .container_running("listener", &command)
+        .changed(|container| {
+            let command = ["sh", "-c", is_listening.as_str()];
+            container["readinessProbe"] =
+                json!({ "exec": { "command": command }, "periodSeconds": 1 });
+        })
+}
+
+/// What was said of hooks that failed.
+async fn failures(space: &Space) -> Result<Vec<String>> {
+    let events: Api<Event> = Api::namespaced(space.client.clone(), &space.name);
+    let events = events.list(&ListParams::default()).await?;
+    let failed = events
+        .items
+        .into_iter()
+        .filter(|event| event.reason.as_deref() == Some("FailedPreStopHook"));
+    Ok(failed.filter_map(|event| event.message).collect())
+}
+
+/// The kubelet refuses to run such a hook; OpenKruise skips it. A request that names one means it.
+#[tokio::test]
+async fn tcp_socket_connects_to_the_named_port_of_the_pod() {
+    in_space("tcp", async |space| {
+        let hook = json!({ "tcpSocket": { "port": "bye" } });
+        space
+            .start(&heard(hook, "echo connected >> /shared/log"))
+            .await?;
+        space.recreate("called", "web", &["main"]).await?;
+        let request = space.wait_completed("called").await?;
+        let state = state_of(&request, "main").context("it is in the list")?;
+        assert_eq!(state.phase, "Succeeded");
+        space.wait_line("web", "listener", "connected").await?;
+        assert_eq!(space.count_lines("web", "listener", "connected").await?, 1);
+        assert_eq!(failures(space).await?, [""; 0]);
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn http_get_sends_its_headers_to_a_port_by_number() {
+    in_space("headers", async |space| {
+        let hook = json!({ "httpGet": {
+            "path": "/drain?now=1", "port": PORT,
+            "httpHeaders": [
+                { "name": "X-From", "value": "hook" },
+                { "name": "X-From", "value": "twice" },
+                { "name": "Host", "value": "shop.example" },
+            ],
+        } });
+        let script = "while read -r line; do\n\
+            line=$(echo \"$line\" | tr -d '\\r' | tr A-Z a-z); [ -n \"$line\" ] || break\n\
+            echo \"$line\" >> /shared/log\ndone\n\
+            printf 'HTTP/1.1 503 Oh\\r\\nContent-Length: 0\\r\\n\\r\\n'";
+        space.start(&heard(hook, script)).await?;
+        space.recreate("called", "web", &["main"]).await?;
+        space.wait_completed("called").await?;
+        for line in [
+            "get /drain?now=1 http/1.1",
+            "x-from: hook",
+            "x-from: twice",
+            "host: shop.example",
+        ] {
+            space.wait_line("web", "listener", line).await?;
+        }
+        assert_eq!(failures(space).await?, [""; 0], "any answer is a success");
+        Ok(())
+    })
+    .await;
+}
+
+/// The server is a pod of ours, whose certificate is of its own making. It speaks nothing but TLS, so that the same call
+/// without TLS shows that this one had it.
+#[tokio::test]
+async fn http_get_by_https_takes_a_certificate_nobody_knows() {
+    in_space("https", async |space| {
+        let services: Api<Service> = Api::namespaced(space.client.clone(), NAMESPACE);
+        let webhook = services.get("admission").await?.spec.unwrap_or_default();
+        let address = webhook.cluster_ip.context("it has an address")?;
+        let hook = |scheme: &str| {
+            let call = json!({ "scheme": scheme, "host": &address, "port": 443, "path": "/bye" });
+            json!({ "preStop": { "httpGet": call } })
+        };
+        let plan = PodPlan::new("web")
+            .container("secure")
+            .changed(|container| container["lifecycle"] = hook("HTTPS"))
+            .container("plain")
+            .changed(|container| container["lifecycle"] = hook("HTTP"));
+        space.start(&plan).await?;
+        space
+            .recreate("called", "web", &["secure", "plain"])
+            .await?;
+        let request = space.wait_completed("called").await?;
+        for container in ["secure", "plain"] {
+            let state = state_of(&request, container).context("it is in the list")?;
+            assert_eq!(state.phase, "Succeeded", "{state:?}");
+        }
+        // The other one was stopped, and its failure would have been told, before this one was ordered.
+        let failed = wait_for("the event", PATIENCE, async || {
+            let told = failures(space).await?;
+            Ok(if told.is_empty() {
+                Look::NotYet("none".to_owned())
+            } else {
+                Look::Found(told)
+            })
+        })
+        .await?;
+        let of_plain = |message: &String| message.contains("container plain failed");
+        assert!(failed.iter().all(of_plain), "{failed:?}");
+        Ok(())
     })
     .await;
 }
@@ -56,18 +189,9 @@ async fn a_hook_that_outlasts_the_grace_is_cut_off_and_told() {
             state_of(&request, "main").expect("listed").phase,
             "Succeeded"
         );
-        let events = [
-            "-n",
-            &space.name,
-            "get",
-            "events",
-            "--field-selector=reason=FailedPreStopHook",
-            "-o",
-            "name",
-        ];
-        e2e::wait_for("the event", e2e::PATIENCE, async || {
-            let told = e2e::kubectl(&events, "").await?;
-            Ok(e2e::Look::is(!told.trim().is_empty(), "none"))
+        wait_for("the event", PATIENCE, async || {
+            let told = failures(space).await?;
+            Ok(Look::is(!told.is_empty(), "none"))
         })
         .await
     })

@@ -2,7 +2,9 @@
 
 use anyhow::{Context, Result, ensure};
 use cluster::Cluster;
-use e2e::{Instance, PodPlan, Space, in_space, our_cluster, spec, state_of};
+use e2e::{
+    Instance, Look, PATIENCE, PodPlan, Space, in_space, our_cluster, spec, state_of, wait_for,
+};
 use kube::ResourceExt;
 use serde_json::json;
 
@@ -38,6 +40,25 @@ async fn a_native_sidecar_is_recreated_and_an_ordinary_init_container_is_refused
         assert_eq!(new.restart_count, proxy.restart_count + 1);
         assert_eq!(space.instance("web", "main").await?, main);
         assert_eq!(space.count_lines("web", "main", "hook").await?, 1);
+        let (told_of, select) = (
+            "jsonpath={.items[*].involvedObject.fieldPath}",
+            "reason=Killing",
+        );
+        let words = [
+            "-n",
+            &space.name,
+            "get",
+            "events",
+            "--field-selector",
+            select,
+            "-o",
+            told_of,
+        ];
+        wait_for("the event of the stop", PATIENCE, async || {
+            let told = e2e::kubectl(&words, "").await?;
+            Ok(Look::is(told == "spec.initContainers{proxy}", told))
+        })
+        .await?;
 
         let setup = spec("web", &["setup"]);
         let refused = space.try_request("setup", setup).await?.unwrap_err();

@@ -63,6 +63,7 @@ impl RealPod {
                     }
                 },
                 restart_policy: RestartPolicy::Always,
+                is_sidecar: false,
             });
         Pod {
             key: key(),

@@ -7,3 +7,4 @@ pub mod containers;
 pub mod files;
 pub mod imports;
 pub mod tree;
+pub mod words;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidy::{
     containers, files,
     imports::{self, Edges},
-    tree,
+    tree, words,
 };
 
 fn edges(rows: &[(&str, &[&str])]) -> Edges {
@@ -172,6 +172,27 @@ fn a_service_without_an_image_and_versions_that_differ_are_found() {
             "compose/base-images: Rust is not that of rust-toolchain.toml",
             "the Dockerfile's RUST_IMAGE: Rust is not that of rust-toolchain.toml",
             "compose.yaml: NATS_IMAGE has not the tag of the manifests"
+        ]
+    );
+}
+
+#[test]
+fn a_message_that_the_page_lacks_is_found() {
+    let source = r#"
+        // "a comment says this"
+        const REASON: &str = "PodGone";
+        fn message() { format!("node {node} has \
+            gone {}{}", "a", ", "); let key = "spec.name"; }
+        #[cfg(test)]
+        mod tests { const ONLY: &str = "in a test only"; }
+    "#;
+    let page = "`PodGone`: `node … has gone …`";
+    assert_eq!(words::check("end.rs", source, page), [""; 0]);
+    assert_eq!(
+        words::check("end.rs", source, ""),
+        [
+            r#"end.rs: "PodGone" is not in the page"#,
+            r#"end.rs: "node … has gone …" is not in the page"#,
         ]
     );
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{containers, files, imports, tree};
+use tidy::{containers, files, imports, tree, words};
 
 fn root() -> PathBuf {
     // Asked for when it runs: a cached build of another checkout would name that one.
@@ -95,4 +95,23 @@ fn every_service_has_an_image_and_a_place_in_compose() {
             jaeger: &read("k8s/overlays/test-cluster/jaeger.yaml"),
         },
     ));
+}
+
+#[test]
+fn every_word_of_a_request_is_in_the_page_about_requests() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let page = read("docs/crr.md");
+    let rules = [
+        "back_off",
+        "conditions",
+        "container",
+        "events",
+        "lib",
+        "unready",
+    ];
+    let rules = rules.map(|name| format!("libs/crr-rules/src/{name}.rs"));
+    let warnings = "libs/admission-rules/src/warnings.rs".to_owned();
+    for path in rules.iter().chain([&warnings]) {
+        none(words::check(path, &read(path), &page));
+    }
 }

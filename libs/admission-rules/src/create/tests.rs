@@ -1,5 +1,8 @@
 //! Every refusal with its words, and what a good request is completed with.
 
+use std::time::Duration;
+
+use model::presence::LastSeen;
 use proptest::prelude::*;
 use serde_json::json;
 

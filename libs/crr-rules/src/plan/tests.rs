@@ -36,6 +36,7 @@ fn names(names: &[&str]) -> Snapshot {
         is_ready: true,
         state: ContainerState::Running { started_at: None },
         restart_policy: RestartPolicy::Always,
+        is_sidecar: false,
     });
     let crr = crr(containers.collect());
     let pod = Pod {

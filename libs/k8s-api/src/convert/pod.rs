@@ -46,7 +46,10 @@ pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
     }
     for entry in status.init_container_statuses.unwrap_or_default() {
         if is_native_sidecar(spec, &entry.name) {
-            containers.push(container_status(entry, RestartPolicy::Always)?);
+            containers.push(ContainerStatus {
+                is_sidecar: true,
+                ..container_status(entry, RestartPolicy::Always)?
+            });
         }
     }
     Ok(Pod {
@@ -121,6 +124,7 @@ fn container_status(
         is_ready: entry.ready,
         state: container_state(entry.state.unwrap_or_default()),
         restart_policy,
+        is_sidecar: false,
     })
 }
 
@@ -187,13 +191,16 @@ mod tests {
         let read: Vec<_> = pod
             .containers
             .iter()
-            .map(|container| (container.name.as_str(), container.restart_policy))
+            .map(|container| {
+                let name = container.name.as_str();
+                (name, container.restart_policy, container.is_sidecar)
+            })
             .collect();
         assert_eq!(
             read,
             [
-                ("app", RestartPolicy::Never),
-                ("proxy", RestartPolicy::Always)
+                ("app", RestartPolicy::Never, false),
+                ("proxy", RestartPolicy::Always, true)
             ]
         );
     }

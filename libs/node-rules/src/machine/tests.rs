@@ -9,7 +9,7 @@ use model::{
 };
 
 use super::*;
-use crate::{HookResult, StopResult};
+use crate::{HookResult, Stage, StopResult};
 
 const GRACE: Duration = Duration::from_secs(30);
 

@@ -327,6 +327,7 @@ fn refusal_to(refusal: &Refusal) -> proto::Refused {
         }
         Refusal::AlreadyExited => refused::Reason::AlreadyExited(nothing),
         Refusal::StillRunning => refused::Reason::StillRunning(nothing),
+        Refusal::StopUnfinished { order } => refused::Reason::StopUnfinished(order.to_string()),
         Refusal::RuntimeUnavailable { message } => refused::Reason::RuntimeUnavailable(message),
         Refusal::Invalid { message } => refused::Reason::Invalid(message),
     };
@@ -345,6 +346,9 @@ fn refusal_from(refused: proto::Refused) -> Result<Refusal, InvalidMessage> {
         },
         refused::Reason::AlreadyExited(_) => Refusal::AlreadyExited,
         refused::Reason::StillRunning(_) => Refusal::StillRunning,
+        refused::Reason::StopUnfinished(order) => Refusal::StopUnfinished {
+            order: order.as_str().into(),
+        },
         refused::Reason::RuntimeUnavailable(message) => Refusal::RuntimeUnavailable { message },
         refused::Reason::Invalid(message) => Refusal::Invalid { message },
     })

@@ -119,14 +119,8 @@ impl Cluster {
                 uid: Some(crr.uid.to_string()),
                 ..ObjectReference::default()
             },
-            About::Container(name) => ObjectReference {
-                api_version: Some("v1".to_owned()),
-                kind: Some("Pod".to_owned()),
-                name: Some(crr.pod.name.to_string()),
-                uid: crr.pod_uid.as_ref().map(ToString::to_string),
-                field_path: Some(format!("spec.containers{{{name}}}")),
-                ..ObjectReference::default()
-            },
+            About::Container(name) => part_of_pod(crr, format!("spec.containers{{{name}}}")),
+            About::Sidecar(name) => part_of_pod(crr, format!("spec.initContainers{{{name}}}")),
         };
         let object = Event {
             metadata: ObjectMeta {
@@ -171,6 +165,18 @@ impl Cluster {
 
     fn pods(&self, pod: &PodKey) -> Api<Pod> {
         Api::namespaced(self.client.clone(), pod.namespace.as_str())
+    }
+}
+
+/// A container of the CRR's pod, in the words in which the kubelet names one in its events.
+fn part_of_pod(crr: &Crr, field_path: String) -> ObjectReference {
+    ObjectReference {
+        api_version: Some("v1".to_owned()),
+        kind: Some("Pod".to_owned()),
+        name: Some(crr.pod.name.to_string()),
+        uid: crr.pod_uid.as_ref().map(ToString::to_string),
+        field_path: Some(field_path),
+        ..ObjectReference::default()
     }
 }
 

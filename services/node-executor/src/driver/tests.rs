@@ -15,7 +15,7 @@ use model::{
 use node_rules::{HookResult, InstanceState, Observed, StopResult};
 use prometheus_client::registry::Registry;
 use service_kit::{Readiness, StateCell};
-use tokio::sync::{Semaphore, oneshot, watch};
+use tokio::sync::{Semaphore, oneshot};
 
 use super::*;
 use crate::metrics::Metrics;
@@ -116,6 +116,7 @@ impl Outside for Fake {
 /// A driver at work, as long as this lives: dropping it is a crash.
 struct Process {
     fake: Fake,
+    unfinished: watch::Receiver<UnfinishedStops>,
     seen: mpsc::UnboundedReceiver<Seen>,
     orders: mpsc::Sender<Incoming<oneshot::Sender<OrderAnswer>>>,
     shutdown: Shutdown,
@@ -142,12 +143,14 @@ impl Process {
             runtime: watch::channel(None).1,
         };
         let driver = Driver::new(Settings::default(), store, fake.clone(), report);
+        let unfinished = driver.unfinished();
         let (orders, incoming) = mpsc::channel(8);
         let shutdown = Shutdown::default();
         let mut task = JoinSet::new();
         task.spawn(driver.run(incoming, shutdown.clone()));
         Self {
             fake,
+            unfinished,
             seen,
             orders,
             shutdown,
@@ -264,6 +267,34 @@ async fn repeats_a_report_until_it_is_acknowledged() {
     process.send(order(None)).await;
     while process.next().await != reported() {}
     assert_eq!(process.next().await, reported());
+}
+
+#[tokio::test]
+async fn a_stop_is_told_as_unfinished_from_its_answer_to_its_stored_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut process = Process::start(directory.path(), false).await;
+    let unfinished = |process: &Process| process.unfinished.borrow().clone().map(|all| all.len());
+    process.send(order(None)).await;
+    let accepted = Seen::Answer(OrderAnswer::Accepted);
+    while process.next().await != accepted {}
+    assert_eq!(unfinished(&process), Some(1));
+    process.fake.may_stop.add_permits(1);
+    while process.next().await != reported() {}
+    process.shutdown.begin();
+    process.task.join_next().await.unwrap().unwrap().unwrap();
+    assert_eq!(unfinished(&process), Some(0));
+}
+
+#[tokio::test]
+async fn a_stop_in_the_journal_is_told_as_unfinished_after_a_crash() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut process = Process::start(directory.path(), false).await;
+    process.send(order(hook())).await;
+    while process.next().await != Seen::Stop("hook done".to_owned()) {}
+    process.crash().await;
+    let mut process = Process::start(directory.path(), false).await;
+    let first = process.unfinished.wait_for(Option::is_some).await.unwrap();
+    assert_eq!(first.as_ref().map(Vec::len), Some(1));
 }
 
 #[tokio::test]

@@ -115,7 +115,7 @@ fn check_events(snapshot: &Snapshot, expected: &[&str]) {
     let told = events.iter().map(|event| {
         let about = match &event.about {
             crate::About::Crr => "crr",
-            crate::About::Container(name) => name.as_str(),
+            crate::About::Container(name) | crate::About::Sidecar(name) => name.as_str(),
         };
         let kind = if event.is_warning { "!" } else { "" };
         format!("{about} {kind}{}: {}", event.reason, event.message)
@@ -136,6 +136,29 @@ fn a_simple_request_has_two_events() {
     check_events(&ended, &[killing, "crr Recreated: recreated app"]);
     let closed = ended.with(|snapshot| snapshot.crr.is_labelled_active = false);
     check_events(&closed, &[killing]);
+}
+
+#[test]
+fn a_native_sidecar_is_told_as_one_and_only_once_the_pod_was_seen() {
+    let about = |snapshot: &Snapshot| {
+        let events = plan(snapshot, at(1)).events;
+        events.into_iter().next().map(|event| event.about)
+    };
+    let killed = names(&["app"]).recreating().killed("app");
+    let app = crate::About::Container("app".into());
+    assert_eq!(about(&killed), Some(app.clone()));
+    let sidecar = killed.clone().with(|snapshot| {
+        if let PodView::Present(pod) = &mut snapshot.pod {
+            pod.containers[0].is_sidecar = true;
+        }
+    });
+    assert_eq!(about(&sidecar), Some(crate::About::Sidecar("app".into())));
+    let unseen = killed
+        .clone()
+        .with(|snapshot| snapshot.pod = PodView::Unknown);
+    assert_eq!(about(&unseen), None);
+    let gone = killed.with(|snapshot| snapshot.pod = PodView::Gone);
+    assert_eq!(about(&gone), Some(app));
 }
 
 #[test]

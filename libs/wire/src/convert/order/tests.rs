@@ -68,6 +68,9 @@ fn any_answer() -> impl Strategy<Value = OrderAnswer> {
         Just(Refusal::NoSuchContainer),
         Just(Refusal::AlreadyExited),
         Just(Refusal::StillRunning),
+        ".*".prop_map(|order| Refusal::StopUnfinished {
+            order: order.as_str().into(),
+        }),
         ("[a-f0-9]{0,64}", any::<u32>()).prop_map(|(id, restart_count)| Refusal::OtherInstance {
             container_id: id.as_str().into(),
             restart_count,
