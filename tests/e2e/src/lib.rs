@@ -24,6 +24,6 @@ pub use self::{
     space::{Space, connect, in_space},
     stage::{enter_if_asked, run_on_stage},
     test_cluster::our_cluster,
-    trace::{Span, Trace},
+    trace::wait_for_trace,
     wait::{Look, PATIENCE, wait_for},
 };
