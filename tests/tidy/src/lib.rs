@@ -6,4 +6,5 @@
 pub mod containers;
 pub mod files;
 pub mod imports;
+pub mod krew;
 pub mod tree;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidy::{
     containers, files,
     imports::{self, Edges},
-    tree,
+    krew, tree,
 };
 
 fn edges(rows: &[(&str, &[&str])]) -> Edges {
@@ -173,5 +173,37 @@ fn a_service_without_an_image_and_versions_that_differ_are_found() {
             "the Dockerfile's RUST_IMAGE: Rust is not that of rust-toolchain.toml",
             "compose.yaml: NATS_IMAGE has not the tag of the manifests"
         ]
+    );
+}
+
+#[test]
+fn a_krew_manifest_that_differs_from_the_recipe_is_found() {
+    let pack = "PLATFORMS=\"linux-amd64=x86_64-unknown-linux-musl\n  darwin-arm64=aarch64-apple-darwin\"\n";
+    let head = "apiVersion: krew.googlecontainertools.github.com/v1alpha2\nkind: Plugin\nmetadata: {name: crr}\n\
+        spec:\n  version: \"@VERSION@\"\n  shortDescription: x\n  platforms:\n";
+    let platform = |os: &str, arch: &str, sha256: &str| {
+        format!(
+            "  - selector: {{matchLabels: {{os: {os}, arch: {arch}}}}}\n    uri: \"@URI {os}-{arch}@\"\n    \
+            sha256: \"{sha256}\"\n    bin: kubectl-crr\n"
+        )
+    };
+    let linux = platform("linux", "amd64", "@SHA256 linux-amd64@");
+    let darwin = platform("darwin", "arm64", "@SHA256 darwin-arm64@");
+    assert!(krew::check(&format!("{head}{linux}{darwin}"), pack).is_empty());
+    let made_up = platform("darwin", "arm64", "e3b0c442");
+    let other = platform("windows", "amd64", "@SHA256 windows-amd64@");
+    assert_eq!(
+        krew::check(&format!("{head}{made_up}{other}"), pack),
+        [
+            "krew.yaml: darwin-arm64: sha256 is not \"@SHA256 darwin-arm64@\"",
+            "krew.yaml: windows-amd64 is not built by pack",
+            "krew.yaml: linux-amd64, which pack builds, is missing",
+        ]
+    );
+    assert_eq!(krew::check("a: [", pack), ["krew.yaml: is not YAML"]);
+    let no_plugin = format!("{}{linux}{darwin}", head.replace("Plugin", "Pod"));
+    assert_eq!(
+        krew::check(&no_plugin, pack),
+        ["krew.yaml: kind is not \"Plugin\""]
     );
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{containers, files, imports, tree};
+use tidy::{containers, files, imports, krew, tree};
 
 fn root() -> PathBuf {
     // Asked for when it runs: a cached build of another checkout would name that one.
@@ -95,4 +95,14 @@ fn every_service_has_an_image_and_a_place_in_compose() {
             jaeger: &read("k8s/overlays/test-cluster/jaeger.yaml"),
         },
     ));
+}
+
+#[test]
+fn the_krew_manifest_has_what_the_recipe_fills_in_and_nothing_made_up() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (manifest, pack) = (
+        read("cli/kubectl-crr/krew.yaml"),
+        read("cli/kubectl-crr/pack"),
+    );
+    none(krew::check(&manifest, &pack));
 }
