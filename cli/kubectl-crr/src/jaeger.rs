@@ -7,6 +7,7 @@ use std::{fmt, str::FromStr};
 use http::Uri;
 use kube::core::Status;
 use serde_json::Value;
+use trace_tree::Trace;
 
 /// A Service of the cluster that Jaeger answers queries at.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -54,9 +55,9 @@ pub(crate) fn read_answer(code: u16, body: &str) -> Answer {
         let status: Status = serde_json::from_value(json).unwrap_or_default();
         return Answer::NotJaeger(status.message);
     }
-    let has_data = json["data"].as_array().is_some_and(|data| !data.is_empty());
+    let has_spans = Trace::read("", &json).is_some();
     match code {
-        200 if has_data => Answer::Trace(json),
+        200 if has_spans => Answer::Trace(json),
         200 if json.get("data").is_some() => Answer::NoSuchTrace,
         404 if json.get("errors").is_some() => Answer::NoSuchTrace,
         _ => Answer::NotJaeger(match json["errors"][0]["msg"].as_str() {
@@ -150,7 +151,7 @@ mod tests {
 
     #[test]
     fn answers_are_told_apart() {
-        let trace = json!({ "data": [{ "spans": [] }], "errors": null });
+        let trace = json!({ "data": [{ "spans": [{}] }], "errors": null });
         let missing =
             json!({ "data": null, "errors": [{ "code": 404, "msg": "trace not found" }] });
         let broken = json!({ "data": null, "errors": [{ "code": 500, "msg": "storage is away" }] });

@@ -115,10 +115,8 @@ fn readiness(pod: &Pod) -> (bool, Option<String>) {
     let told = [ready.reason.as_deref(), ready.message.as_deref()];
     let told: Vec<_> = told.into_iter().flatten().collect();
     let why = (!told.is_empty()).then(|| told.join(": "));
-    match ready.status == "True" {
-        true => (true, None),
-        false => (false, why),
-    }
+    let is_ready = ready.status == "True";
+    (is_ready, why.filter(|_| !is_ready))
 }
 
 /// The requests that are told, youngest first, and how many are not.
