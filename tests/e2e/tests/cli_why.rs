@@ -82,7 +82,7 @@ async fn a_requested_restart_is_told_from_a_crash() {
         for words in [
             "exit code 0; requested by crr/asked",
             "exit code 3; not by a known request",
-            "event Killing: Stopping container main by ContainerRecreateRequest asked, requested by ",
+            "event Killing of main: Stopping container main by ContainerRecreateRequest asked, requested by ",
             "crr/asked event Recreated: ",
         ] {
             assert!(text.contains(words), "{words:?} is not in\n{text}");

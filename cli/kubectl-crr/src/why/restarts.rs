@@ -10,7 +10,7 @@ use kube::ResourceExt;
 use model::labels;
 use serde::Serialize;
 
-use super::timeline::time_of;
+use super::timeline::{container_of, time_of};
 use crate::outcome::outcome;
 
 /// How far the scheduler's clock may be from the kubelet's, whose times have whole seconds.
@@ -130,8 +130,7 @@ fn of_request(
 fn killing<'a>(event: &'a Event, container: &str) -> Option<Killing<'a>> {
     let name = event.metadata.name.as_deref()?.strip_prefix("crr-")?;
     let (uid, _position) = name.rsplit_once("-killing-")?;
-    let path = event.involved_object.field_path.as_deref()?;
-    let named = path.split_once('{')?.1.strip_suffix('}')?;
+    let named = container_of(event)?;
     let message = event.message.as_deref()?;
     let (_, by) = message.split_once(" by ContainerRecreateRequest ")?;
     let (request, requested_by) = match by.split_once(", requested by ") {

@@ -273,7 +273,7 @@ fn a_pod_is_told_from_its_containers_to_its_timeline() {
         "Timeline:",
         "  2026-01-01T00:00:10Z  crr/r created",
         "  2026-01-01T00:00:12Z  container app ended: Completed, exit code 0; requested by crr/r",
-        "  2026-01-01T00:00:12.5Z  event Killing: Stopping container app by ContainerRecreateRequest r, requested by jane",
+        "  2026-01-01T00:00:12.5Z  event Killing of app: Stopping container app by ContainerRecreateRequest r, requested by jane",
         "  2026-01-01T00:00:15Z  event BackOff (4 times): restarting failed container",
         "  2026-01-01T00:00:30Z  crr/r event Recreated: recreated app",
         "  2026-01-01T00:00:30Z  crr/r completed",

@@ -16,6 +16,12 @@ pub(super) struct Moment {
     /// `pod/NAME` or `crr/NAME`.
     about: String,
     what: String,
+    /// Whose event it is, where it is a container's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    container: Option<String>,
+    /// How often, where more than once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<i32>,
     #[serde(skip_serializing_if = "String::is_empty")]
     message: String,
 }
@@ -33,6 +39,8 @@ impl Moment {
             time,
             about: about.into(),
             what: what.into(),
+            container: None,
+            count: None,
             message: message.into(),
         }
     }
@@ -41,13 +49,14 @@ impl Moment {
     pub(super) fn of_event(event: &Event) -> Option<Self> {
         let reason = event.reason.as_deref().unwrap_or_default();
         let series = event.series.as_ref().and_then(|series| series.count);
-        let what = match series.or(event.count).unwrap_or(1) {
-            ..=1 => format!("event {reason}"),
-            count => format!("event {reason} ({count} times)"),
-        };
         let message = event.message.as_deref().unwrap_or_default().trim();
         let about = name_of(&event.involved_object);
-        Some(Self::new(time_of(event)?, about, what, message))
+        let what = format!("event {reason}");
+        Some(Self {
+            container: container_of(event).map(str::to_owned),
+            count: series.or(event.count).filter(|count| *count > 1),
+            ..Self::new(time_of(event)?, about, what, message)
+        })
     }
 
     fn of_condition(about: &str, condition: &Condition) -> Self {
@@ -101,7 +110,12 @@ pub(super) fn lines(moments: &[Moment], subject: &str) -> Vec<String> {
             "" => String::new(),
             message => format!(": {message}"),
         };
-        format!("  {}  {about}{}{message}", moment.time, moment.what)
+        let container = moment.container.as_ref().map(|name| format!(" of {name}"));
+        let container = container.unwrap_or_default();
+        let count = moment.count.map(|count| format!(" ({count} times)"));
+        let count = count.unwrap_or_default();
+        let Moment { time, what, .. } = moment;
+        format!("  {time}  {about}{what}{container}{count}{message}")
     }));
     lines
 }
@@ -121,6 +135,12 @@ pub(super) fn time_of(event: &Event) -> Option<Timestamp> {
         .or(event.first_timestamp.as_ref());
     let created = event.metadata.creation_timestamp.as_ref();
     exact.or(coarse.or(created).map(|time| time.0))
+}
+
+/// The container that an event of a pod is about: `spec.containers{NAME}`.
+pub(super) fn container_of(event: &Event) -> Option<&str> {
+    let path = event.involved_object.field_path.as_deref()?;
+    path.split_once('{')?.1.strip_suffix('}')
 }
 
 fn name_of(object: &ObjectReference) -> String {
