@@ -66,6 +66,10 @@ down *arguments:
 test-compose:
     compose/test
 
+# kubectl-crr as krew takes it: static archives, their sha256 and the manifest (RELEASE_URL=…, docs/kubectl-crr.md)
+kubectl-crr *platforms:
+    cli/kubectl-crr/pack "$@"
+
 # Write the CRDs anew from their Rust types
 crds:
     cargo run -q -p k8s-api --bin crdgen > k8s/crds/apps.kruise.io_containerrecreaterequests.yaml

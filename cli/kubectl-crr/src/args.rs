@@ -5,7 +5,11 @@ use std::{path::PathBuf, time::Duration};
 use clap::{Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::amount::parse_duration;
+use crate::{
+    amount::parse_duration,
+    jaeger::{JaegerService, parse_url},
+    subject::{Subject, parse_request},
+};
 
 /// Restart containers of running pods in place, and see what has become of it.
 #[derive(Debug, Parser)]
@@ -35,13 +39,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     Restart(RestartArgs),
     List(ListArgs),
-    /// Explain a request: how it stands, why, and what happened when.
-    #[command(after_help = "Example:\n  kubectl crr why web-3f9a1c")]
-    Why {
-        /// The request's name.
-        #[arg(value_name = "CRR")]
-        request: String,
-    },
+    Why(WhyArgs),
+    Trace(TraceArgs),
     /// Print a completion script.
     Completion {
         /// For which shell.
@@ -120,6 +119,49 @@ pub(crate) struct ListArgs {
     pub(crate) output: Option<Format>,
 }
 
+/// Explain a request or a pod: how it stands, why, and what happened when.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl crr why web-3f9a1c        # a request
+  kubectl crr why pod/web           # a pod: which restarts were asked for, and which were not
+  kubectl crr why pod/web -o json")]
+pub(crate) struct WhyArgs {
+    /// What to explain: crr/NAME, pod/NAME, or NAME: the request of that name, otherwise the pod.
+    #[arg(value_name = "CRR|POD")]
+    pub(crate) subject: Subject,
+    /// Print it so.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Machine>,
+}
+
+/// Show a request's trace: what each service did for it, when, and how long it took.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  kubectl crr trace web-3f9a1c
+  kubectl crr trace web-3f9a1c --jaeger http://localhost:16686
+  kubectl crr trace web-3f9a1c --jaeger-service tracing/jaeger:16686")]
+pub(crate) struct TraceArgs {
+    /// The request: NAME or crr/NAME.
+    #[arg(value_name = "CRR", value_parser = parse_request)]
+    pub(crate) request: String,
+    /// Where Jaeger's query service is; otherwise --jaeger-service.
+    #[arg(long, value_name = "URL", env = "PODWRIGHT_JAEGER", hide_env_values = true, value_parser = parse_url)]
+    pub(crate) jaeger: Option<http::Uri>,
+    /// Jaeger's query service in the cluster, asked through the API server.
+    #[arg(
+        long,
+        value_name = "NAMESPACE/NAME:PORT",
+        env = "PODWRIGHT_JAEGER_SERVICE",
+        default_value = "podwright-system/jaeger:query"
+    )]
+    pub(crate) jaeger_service: JaegerService,
+    /// Print Jaeger's answer so.
+    #[arg(short, long, value_enum)]
+    pub(crate) output: Option<Machine>,
+}
+
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum FailurePolicy {
     #[value(name = "Fail")]
@@ -139,4 +181,10 @@ pub(crate) enum Format {
     Json,
     Yaml,
     Name,
+}
+
+/// For programs.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Machine {
+    Json,
 }

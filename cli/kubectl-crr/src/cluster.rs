@@ -1,4 +1,7 @@
-//! The only module that talks to the API server.
+//! The only module that talks to the API server, and to Jaeger.
+
+mod jaeger;
+mod story;
 
 use std::path::Path;
 
@@ -11,6 +14,7 @@ use kube::{
     runtime::{WatchStreamExt, watcher},
 };
 
+pub(crate) use self::jaeger::Jaeger;
 use crate::failure::Failure;
 
 /// The API server, and the namespace that commands are about.

@@ -1,6 +1,8 @@
 //! What each command does.
 
 mod restart;
+mod trace;
+mod why;
 
 use std::io;
 
@@ -9,11 +11,10 @@ use clap::CommandFactory;
 use crate::{
     args::{Args, Command, ListArgs},
     clock,
-    cluster::Cluster,
+    cluster::{Cluster, Jaeger},
     failure::{Exit, Failure},
     output,
     table::{rows, table},
-    why::explain,
 };
 
 /// Does what was asked.
@@ -32,13 +33,10 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
     match args.command {
         Command::Restart(args) => restart::run(&cluster, &args).await,
         Command::List(args) => list(&cluster, &args).await,
-        Command::Why { request } => {
-            let request = cluster.fetch_request(&request).await?;
-            let events = cluster.fetch_events(&request).await?;
-            explain(&request, &events)
-                .iter()
-                .try_for_each(|line| output::say(line))?;
-            Ok(Exit::Done)
+        Command::Why(args) => why::run(&cluster, args).await,
+        Command::Trace(trace) => {
+            let jaeger = Jaeger::connect(kubeconfig, context, &trace).await?;
+            trace::run(&cluster, &jaeger, &trace).await
         }
         Command::Completion { .. } => Ok(Exit::Done),
     }

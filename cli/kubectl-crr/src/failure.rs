@@ -28,6 +28,8 @@ pub(crate) enum Failure {
     Api { doing: String, status: Box<Status> },
     /// The server could not be asked.
     Unreachable { doing: String, error: String },
+    /// What was asked about is not there; says what was looked for.
+    Missing(String),
     /// Standard output is closed.
     Output(io::Error),
 }
@@ -69,7 +71,7 @@ impl From<io::Error> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Usage(problem) => f.write_str(problem),
+            Self::Usage(problem) | Self::Missing(problem) => f.write_str(problem),
             Self::Api { doing, status } => {
                 write!(f, "{doing} was refused")?;
                 faults(&status.message)
@@ -93,7 +95,7 @@ fn faults(message: &str) -> Vec<&str> {
 }
 
 /// An error and its sources, each said once.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

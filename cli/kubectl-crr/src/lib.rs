@@ -9,11 +9,14 @@ mod clock;
 mod cluster;
 mod commands;
 mod failure;
+mod jaeger;
 mod naming;
 mod outcome;
 mod output;
 mod request;
+mod subject;
 mod table;
+mod trace;
 mod why;
 
 use std::{io::Write, process::ExitCode};

@@ -43,6 +43,11 @@ pub(crate) fn print_all(
     print_object(&list, format)
 }
 
+/// Prints something as JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    print_object(value, Format::Json)
+}
+
 fn print_object(object: &impl Serialize, format: Format) -> Result<(), Failure> {
     let text = match format {
         Format::Yaml => serde_yaml_ng::to_string(object).map_err(io::Error::other)?,

@@ -51,23 +51,34 @@ pub async fn named(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
 ) -> Result<Client, ConnectError> {
+    Ok(client(config(kubeconfig, context).await?)?)
+}
+
+/// The configuration that [`named`] makes a client of.
+///
+/// # Errors
+/// As [`named`].
+pub async fn config(
+    kubeconfig: Option<&Path>,
+    context: Option<&str>,
+) -> Result<Config, ConnectError> {
     if kubeconfig.is_none() && context.is_none() {
-        return infer().await;
+        return Ok(Config::infer().await?);
     }
     let options = KubeConfigOptions {
         context: context.map(str::to_owned),
         ..KubeConfigOptions::default()
     };
-    let config = match kubeconfig {
+    Ok(match kubeconfig {
         Some(path) => {
             Config::from_custom_kubeconfig(Kubeconfig::read_from(path)?, &options).await?
         }
         None => Config::from_kubeconfig(&options).await?,
-    };
-    Ok(client(config)?)
+    })
 }
 
-/// A client by a configuration, with kube's authentication and its retries of "too busy" answers.
+/// A client by a configuration, with kube's authentication and, where the configuration has them on, its retries of "too
+/// busy" answers.
 ///
 /// # Errors
 /// The configuration's credentials or CA cannot be read.
@@ -83,9 +94,10 @@ pub fn client(config: Config) -> kube::Result<Client> {
     connector.set_connect_timeout(config.connect_timeout);
     let https = config.rustls_https_connector_with_connector(connector)?;
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(https);
+    let retries = config.default_retry;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .layer(RetryLayer::new(RetryPolicy::server_retry()))
+        .option_layer(retries.then(|| RetryLayer::new(RetryPolicy::server_retry())))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .layer(MapErrLayer::new(BoxError::from))

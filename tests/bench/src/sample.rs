@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-use e2e::{PATIENCE, Space, Trace, spec};
+use e2e::{PATIENCE, Space, spec, wait_for_trace};
 use jiff::Timestamp;
 use k8s_api::crd::ContainerRecreateRequest;
 use service_kit::clock;
@@ -63,7 +63,7 @@ impl Sample {
 
     pub(crate) async fn stop(&self, space: &Space) -> Result<Stop> {
         let call = "cri StopContainer";
-        let trace = Trace::wait_for(&space.client, &self.request, &[call]).await?;
+        let trace = wait_for_trace(&space.client, &self.request, &[call]).await?;
         let span = trace.span(call).context("the span was waited for")?;
         let called_at = Timestamp::from_microsecond(i64::try_from(span.begins_at)?)?;
         let elapsed = called_at.duration_since(self.created_at);

@@ -17,7 +17,7 @@ use crate::{
     pod::{Instance, PodPlan},
     space::Space,
     stage::{enter_if_asked, run_on_stage},
-    trace::Trace,
+    trace::wait_for_trace,
 };
 
 /// Shows one container of a running pod being recreated.
@@ -113,11 +113,8 @@ async fn show(paper: &Paper, space: &Space) -> Result<()> {
 
     paper.title("The whole way, as one trace");
     let wanted = ["recreate", "order", "cri StopContainer"];
-    let trace = Trace::wait_for(&space.client, &request, &wanted).await?;
-    paper.faint(&format!(
-        "  {:>10}  {:>10}  {:<14} {}",
-        "after", "took", "service", "what"
-    ));
+    let trace = wait_for_trace(&space.client, &request, &wanted).await?;
+    paper.faint(&format!("  {}", trace.head()));
     trace.lines().iter().for_each(|line| paper.line(line));
     Ok(())
 }

@@ -7,6 +7,7 @@ pub mod demo;
 mod installation;
 mod kubectl;
 pub mod page;
+mod plugin;
 mod pod;
 mod request;
 mod space;
@@ -19,11 +20,12 @@ mod wait;
 pub use self::{
     installation::{Installation, NAMESPACE, SERVICES},
     kubectl::kubectl,
+    plugin::{End, crr},
     pod::{Instance, PodPlan, SHARED},
     request::{Refused, is_completed, phase_of, spec, state_of},
     space::{Space, connect, in_space},
     stage::{enter_if_asked, run_on_stage},
     test_cluster::our_cluster,
-    trace::{Span, Trace},
+    trace::wait_for_trace,
     wait::{Look, PATIENCE, wait_for},
 };

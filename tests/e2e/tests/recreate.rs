@@ -231,7 +231,7 @@ async fn a_request_is_one_trace_through_all_three_services() {
         space.recreate("traced", "pair", &["main"]).await?;
         let request = space.wait_completed("traced").await?;
         let wanted = ["recreate", "order", "cri StopContainer"];
-        let trace = e2e::Trace::wait_for(&space.client, &request, &wanted).await?;
+        let trace = e2e::wait_for_trace(&space.client, &request, &wanted).await?;
         let services: Vec<_> = trace.services().into_iter().collect();
         assert_eq!(services, ["admission", "crr-scheduler", "node-executor"]);
         let stop = trace.span("cri StopContainer").expect("it was waited for");

@@ -29,7 +29,7 @@ pub type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// What each of our crates may import of ours; crates under `tests/` see all.
 pub fn table() -> Edges {
-    let rows: [(&str, &[&str]); 16] = [
+    let rows: [(&str, &[&str]); 17] = [
         ("model", &[]),
         ("admission-rules", &["model"]),
         ("barrier-rules", &["model"]),
@@ -41,6 +41,7 @@ pub fn table() -> Edges {
         ("api-client", &[]),
         ("lease", &[]),
         ("service-kit", &[]),
+        ("trace-tree", &[]),
         (
             "admission",
             &[
@@ -82,7 +83,10 @@ pub fn table() -> Edges {
             "node-executor",
             &["node-rules", "model", "wire", "bus", "service-kit"],
         ),
-        ("kubectl-crr", &["api-client", "k8s-api", "model"]),
+        (
+            "kubectl-crr",
+            &["api-client", "k8s-api", "model", "trace-tree"],
+        ),
     ];
     let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
     rows.into_iter()

@@ -6,5 +6,6 @@
 pub mod containers;
 pub mod files;
 pub mod imports;
+pub mod krew;
 pub mod tree;
 pub mod words;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tidy::{
     containers, files,
     imports::{self, Edges},
-    tree, words,
+    krew, tree, words,
 };
 
 fn edges(rows: &[(&str, &[&str])]) -> Edges {
@@ -194,5 +194,37 @@ fn a_message_that_the_page_lacks_is_found() {
             r#"end.rs: "PodGone" is not in the page"#,
             r#"end.rs: "node … has gone …" is not in the page"#,
         ]
+    );
+}
+
+#[test]
+fn a_krew_manifest_that_differs_from_the_recipe_is_found() {
+    let pack = "PLATFORMS=\"linux-amd64=x86_64-unknown-linux-musl\n  darwin-arm64=aarch64-apple-darwin\"\n";
+    let head = "apiVersion: krew.googlecontainertools.github.com/v1alpha2\nkind: Plugin\nmetadata: {name: crr}\n\
+        spec:\n  version: \"@VERSION@\"\n  shortDescription: x\n  platforms:\n";
+    let platform = |os: &str, arch: &str, sha256: &str| {
+        format!(
+            "  - selector: {{matchLabels: {{os: {os}, arch: {arch}}}}}\n    uri: \"@URI {os}-{arch}@\"\n    \
+            sha256: \"{sha256}\"\n    bin: kubectl-crr\n"
+        )
+    };
+    let linux = platform("linux", "amd64", "@SHA256 linux-amd64@");
+    let darwin = platform("darwin", "arm64", "@SHA256 darwin-arm64@");
+    assert!(krew::check(&format!("{head}{linux}{darwin}"), pack).is_empty());
+    let made_up = platform("darwin", "arm64", "e3b0c442");
+    let other = platform("windows", "amd64", "@SHA256 windows-amd64@");
+    assert_eq!(
+        krew::check(&format!("{head}{made_up}{other}"), pack),
+        [
+            "krew.yaml: darwin-arm64: sha256 is not \"@SHA256 darwin-arm64@\"",
+            "krew.yaml: windows-amd64 is not built by pack",
+            "krew.yaml: linux-amd64, which pack builds, is missing",
+        ]
+    );
+    assert_eq!(krew::check("a: [", pack), ["krew.yaml: is not YAML"]);
+    let no_plugin = format!("{}{linux}{darwin}", head.replace("Plugin", "Pod"));
+    assert_eq!(
+        krew::check(&no_plugin, pack),
+        ["krew.yaml: kind is not \"Plugin\""]
     );
 }

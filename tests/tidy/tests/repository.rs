@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use tidy::{containers, files, imports, tree, words};
+use tidy::{containers, files, imports, krew, tree, words};
 
 fn root() -> PathBuf {
     // Asked for when it runs: a cached build of another checkout would name that one.
@@ -114,4 +114,14 @@ fn every_word_of_a_request_is_in_the_page_about_requests() {
     for path in rules.iter().chain([&warnings]) {
         none(words::check(path, &read(path), &page));
     }
+}
+
+#[test]
+fn the_krew_manifest_has_what_the_recipe_fills_in_and_nothing_made_up() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).unwrap();
+    let (manifest, pack) = (
+        read("cli/kubectl-crr/krew.yaml"),
+        read("cli/kubectl-crr/pack"),
+    );
+    none(krew::check(&manifest, &pack));
 }

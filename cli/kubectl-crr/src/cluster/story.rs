@@ -1,0 +1,62 @@
+//! What is read to explain a pod.
+
+use std::collections::BTreeSet;
+
+use futures::try_join;
+use k8s_api::crd::ContainerRecreateRequest;
+use k8s_openapi::api::core::v1::{Event, Pod};
+use kube::{Api, Resource, ResourceExt, api::ListParams};
+use model::labels;
+
+use super::Cluster;
+use crate::{failure::Failure, why::Seen};
+
+// === impl Cluster ===
+
+impl Cluster {
+    /// A request, where there is one of that name.
+    pub(crate) async fn find_request(
+        &self,
+        name: &str,
+    ) -> Result<Option<ContainerRecreateRequest>, Failure> {
+        let request = self.requests().get_opt(name).await;
+        request.map_err(|error| Failure::new(format!("reading request {name}"), error))
+    }
+
+    /// A pod, where there is one of that name.
+    pub(crate) async fn find_pod(&self, name: &str) -> Result<Option<Pod>, Failure> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
+        let pod = pods.get_opt(name).await;
+        pod.map_err(|error| Failure::new(format!("reading pod {name}"), error))
+    }
+
+    /// The requests of a pod, its events and theirs.
+    pub(crate) async fn fetch_story(&self, pod: Pod) -> Result<Seen, Failure> {
+        let uid = pod.uid().unwrap_or_default();
+        let of_pod = format!("{}={uid}", labels::CRR_POD_UID);
+        let kind = ContainerRecreateRequest::kind(&());
+        let (requests, mut events, of_requests) = try_join!(
+            self.fetch_requests(false, Some(&of_pod)),
+            self.fetch_events_by(format!("involvedObject.uid={uid}")),
+            self.fetch_events_by(format!("involvedObject.kind={kind}")),
+        )?;
+        let ours: BTreeSet<_> = requests.iter().filter_map(ResourceExt::uid).collect();
+        let is_ours = |event: &Event| {
+            let uid = event.involved_object.uid.as_ref();
+            uid.is_some_and(|uid| ours.contains(uid))
+        };
+        events.extend(of_requests.into_iter().filter(is_ours));
+        Ok(Seen {
+            pod,
+            requests,
+            events,
+        })
+    }
+
+    async fn fetch_events_by(&self, fields: String) -> Result<Vec<Event>, Failure> {
+        let events: Api<Event> = Api::namespaced(self.client.clone(), &self.namespace);
+        let list = events.list(&ListParams::default().fields(&fields)).await;
+        let list = list.map_err(|error| Failure::new("listing the events", error))?;
+        Ok(list.items)
+    }
+}
