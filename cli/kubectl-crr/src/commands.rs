@@ -1,6 +1,7 @@
 //! What each command does.
 
 mod restart;
+mod workload;
 
 use std::io;
 
@@ -30,7 +31,7 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
     let (kubeconfig, context) = (args.kubeconfig.as_deref(), args.context.as_deref());
     let cluster = Cluster::connect(kubeconfig, context, args.namespace.as_deref()).await?;
     match args.command {
-        Command::Restart(args) => restart::run(&cluster, &args).await,
+        Command::Restart(args) => Box::pin(restart::run(&cluster, &args)).await,
         Command::List(args) => list(&cluster, &args).await,
         Command::Why { request } => {
             let request = cluster.fetch_request(&request).await?;
