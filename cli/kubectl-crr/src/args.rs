@@ -2,10 +2,14 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Parser, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{amount::parse_duration, max_unavailable::MaxUnavailable, target::Target};
+use crate::{
+    amount::parse_duration,
+    max_unavailable::MaxUnavailable,
+    target::{Target, parse_selector},
+};
 
 /// Restart containers of running pods in place, and see what has become of it.
 #[derive(Debug, Parser)]
@@ -56,6 +60,7 @@ pub(crate) enum Command {
 /// and name. The command drives this itself and therefore always waits. Without a terminal, each step is a line that
 /// begins with the pod's name. Ctrl-C begins no more pods; restarts that have begun go on.
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("whose").required(true).args(["target", "selector"]))]
 #[command(after_help = "\
 Examples:
   kubectl crr restart web                         # all containers of pod web
@@ -68,13 +73,13 @@ Examples:
 Exit codes of several pods:
   1  a restart failed
   2  not one could be begun
-  3  none failed, but a pod is not ready again in time, or there was no room in time to begin the next")]
+  3  none failed, but a pod is not ready again in time, or had no room in time to begin")]
 pub(crate) struct RestartArgs {
     /// The pod, or the workload: TYPE is pod (po), deployment (deploy), statefulset (sts) or daemonset (ds).
-    #[arg(value_name = "POD|TYPE/NAME", required_unless_present = "selector")]
+    #[arg(value_name = "POD|TYPE/NAME")]
     pub(crate) target: Option<Target>,
     /// All pods with these labels.
-    #[arg(short = 'l', long, conflicts_with = "target", value_parser = NonEmptyStringValueParser::new())]
+    #[arg(short = 'l', long, value_parser = parse_selector)]
     pub(crate) selector: Option<String>,
     /// Of several pods: how many may be not ready at a time, as a number or a share of them. A share is rounded down,
     /// but is at least 1. A pod that is not ready anyway may begin although others are not ready.

@@ -93,3 +93,108 @@ fn cut(line: &str, width: usize) -> String {
     let kept = line.chars().take(width.saturating_sub(1));
     kept.chain(['…']).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{
+        cluster::News,
+        members::{Group, Member},
+        restarts::Limits,
+        rollout::OnFailure,
+    };
+
+    fn crr(pod: &str, status: &Value) -> ContainerRecreateRequest {
+        serde_json::from_value(json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
+            "metadata": { "name": format!("{pod}-w") },
+            "spec": { "podName": pod, "containers": [{ "name": "app" }] },
+            "status": status,
+        }))
+        .unwrap()
+    }
+
+    /// That many pods, all of them ready and none begun.
+    fn restarts(count: usize) -> Restarts {
+        let name = |number| format!("web-{number}");
+        let member = |number| Member {
+            name: name(number),
+            uid: name(number),
+            containers: Vec::new(),
+        };
+        let group = Group {
+            members: (0..count).map(member).collect(),
+            ..Group::default()
+        };
+        let limits = Limits {
+            max_unavailable: count,
+            on_failure: OnFailure::Stop,
+            patience: Duration::from_secs(60),
+        };
+        let pod = |number| {
+            let condition = json!({ "type": "Ready", "status": "True" });
+            let metadata = json!({ "name": name(number), "uid": name(number) });
+            let pod = json!({ "metadata": metadata, "status": { "conditions": [condition] } });
+            serde_json::from_value(pod).unwrap()
+        };
+        let mut restarts = Restarts::new(&group, limits);
+        restarts.on_pods(News::All((0..count).map(pod).collect()));
+        restarts.on_requests(News::All(Vec::new()));
+        restarts
+    }
+
+    #[test]
+    fn a_group_shows_those_in_flight() {
+        let mut restarts = restarts(12);
+        for (pod, since) in [("web-0", 1), ("web-1", 2), ("web-11", 3), ("web-2", 4)] {
+            assert!(restarts.begin(pod, Duration::from_secs(since)).is_some());
+        }
+        restarts.made(crr("web-1", &Value::Null));
+        let states = json!([{ "name": "app", "phase": "Recreating" }, { "name": "log", "phase": "Pending" }]);
+        let status = json!({ "phase": "Recreating", "containerRecreateStates": states });
+        restarts.made(crr("web-11", &status));
+        let queued = json!({ "phase": "Pending", "message": "its turn comes" });
+        restarts.made(crr("web-2", &queued));
+        let now = Duration::from_secs(12);
+        let told = [
+            "0 of 12 pods restarted, 4 in flight, 8 not begun",
+            "  web-0     11s  asking for it",
+            "  web-1     10s  New",
+            "  web-2      8s  Pending (its turn comes)",
+            "  web-11     9s  app Recreating, log Pending",
+        ];
+        assert_eq!(of_group(&restarts, now, (80, 24)), told);
+        let few = of_group(&restarts, now, (20, 5));
+        let told = [
+            "0 of 12 pods restar…",
+            "  web-0    11s  ask…",
+            "  web-1    10s  New",
+            "  and 2 more",
+        ];
+        assert_eq!(few, told);
+    }
+
+    #[test]
+    fn a_group_without_room_says_for_whom_it_waits() {
+        let mut restarts = restarts(1);
+        let condition = json!({ "type": "Ready", "status": "False" });
+        let metadata = json!({ "name": "web-x", "uid": "x" });
+        let pod = json!({ "metadata": metadata, "status": { "conditions": [condition] } });
+        restarts.on_pods(News::Is(serde_json::from_value(pod).unwrap()));
+        let told = [
+            "0 of 1 pod restarted, 1 not begun",
+            "  waiting for room; not ready: web-x",
+        ];
+        assert_eq!(of_group(&restarts, Duration::ZERO, (80, 24)), told);
+    }
+
+    #[test]
+    fn a_request_is_one_line() {
+        let states = json!([{ "name": "app", "phase": "Recreating" }]);
+        let status = json!({ "phase": "Recreating", "containerRecreateStates": states });
+        let line = of_request(&crr("web", &status), Duration::from_secs(7), 80);
+        assert_eq!(line, ["web  7s  app Recreating"]);
+    }
+}

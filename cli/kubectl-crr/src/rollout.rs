@@ -170,7 +170,7 @@ mod tests {
             ("Fww", 1, OnFailure::Stop, end("bc")),
             ("fww", 1, OnFailure::Stop, end("bc")),
             ("oww", 1, OnFailure::Stop, end("bc")),
-            ("fiw", 2, OnFailure::Stop, Plan::Wait),
+            ("ifw", 2, OnFailure::Stop, Plan::Wait),
             ("fww", 1, OnFailure::KeepGoing, begin("b")),
             ("Fww", 1, OnFailure::KeepGoing, Plan::NoRoom),
             ("Fww", 2, OnFailure::KeepGoing, begin("b")),

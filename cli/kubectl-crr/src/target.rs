@@ -29,6 +29,17 @@ pub(crate) enum InvalidTarget {
     Kind(String),
 }
 
+/// Why a text chooses no pods; says what is allowed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("must name labels, such as app=web,tier!=back")]
+pub(crate) struct InvalidSelector;
+
+/// Labels as the API server takes them, but not none: that would be every pod.
+pub(crate) fn parse_selector(text: &str) -> Result<String, InvalidSelector> {
+    let is_blank = text.trim().is_empty();
+    (!is_blank).then(|| text.to_owned()).ok_or(InvalidSelector)
+}
+
 // === impl Target ===
 
 impl FromStr for Target {

@@ -1,3 +1,5 @@
+//! The machine, one news at a time.
+
 use serde_json::{Value, json};
 
 use super::*;
