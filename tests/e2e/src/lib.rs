@@ -8,6 +8,7 @@ mod installation;
 mod kubectl;
 pub mod page;
 mod pod;
+mod program;
 mod request;
 mod space;
 mod stage;
@@ -20,6 +21,7 @@ pub use self::{
     installation::{Installation, NAMESPACE, SERVICES},
     kubectl::kubectl,
     pod::{Instance, PodPlan, SHARED},
+    program::{End, crr, end, start_crr},
     request::{Refused, is_completed, phase_of, spec, state_of},
     space::{Space, connect, in_space},
     stage::{enter_if_asked, run_on_stage},
