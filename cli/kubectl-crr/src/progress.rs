@@ -26,14 +26,9 @@ pub(crate) fn of_group(
     let widest = flights.iter().map(|(pod, ..)| pod.chars().count()).max();
     let widest = widest.unwrap_or_default();
     let mut lines = vec![restarts.tally().sentence()];
-    if flights.is_empty() {
-        let unready = restarts.unready();
-        if !unready.is_empty() {
-            lines.push(format!(
-                "  waiting for room; not ready: {}",
-                unready.join(", ")
-            ));
-        }
+    if restarts.is_out_of_room() {
+        let unready = restarts.unready().join(", ");
+        lines.push(format!("  waiting for room; not ready: {unready}"));
     }
     for (pod, since, state) in flights {
         lines.push(format!(
@@ -103,7 +98,7 @@ mod tests {
         cluster::News,
         members::{Group, Member},
         restarts::Limits,
-        rollout::OnFailure,
+        rollout::{OnFailure, Plan},
     };
 
     fn crr(pod: &str, status: &Value) -> ContainerRecreateRequest {
@@ -183,6 +178,7 @@ mod tests {
         let metadata = json!({ "name": "web-x", "uid": "x" });
         let pod = json!({ "metadata": metadata, "status": { "conditions": [condition] } });
         restarts.on_pods(News::Is(serde_json::from_value(pod).unwrap()));
+        assert_eq!(restarts.plan(Duration::ZERO), Plan::NoRoom);
         let told = [
             "0 of 1 pod restarted, 1 not begun",
             "  waiting for room; not ready: web-x",

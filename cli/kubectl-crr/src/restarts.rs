@@ -243,6 +243,11 @@ impl Restarts {
         unready.map(|pod| pod.name).collect()
     }
 
+    /// Whether none is in flight and none may begin.
+    pub(crate) fn is_out_of_room(&self) -> bool {
+        self.no_room_since.is_some()
+    }
+
     /// When to plan again though nothing is seen.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
         let since = self.entries.iter().filter_map(|entry| match entry.stage {
