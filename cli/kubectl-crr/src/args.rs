@@ -2,13 +2,15 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use crate::{
     amount::parse_duration,
     jaeger::{JaegerService, parse_url},
+    max_unavailable::MaxUnavailable,
     subject::{Subject, parse_request},
+    target::{Target, parse_selector},
 };
 
 /// Restart containers of running pods in place, and see what has become of it.
@@ -48,17 +50,41 @@ pub(crate) enum Command {
     },
 }
 
-/// Restart containers of a pod in place: the pod, its volumes and its other containers stay.
+/// Restart containers in place: the pods, their volumes and their other containers stay.
+///
+/// A workload's pods, and those of -l, are restarted one after the other, as many at a time as may be not ready, and
+/// the next begins when one is ready again. A StatefulSet goes from the highest ordinal to the lowest, others by node
+/// and name. The command drives this itself and therefore always waits. Without a terminal, each step is a line that
+/// begins with the pod's name. Ctrl-C begins no more pods; restarts that have begun go on.
 #[derive(Debug, clap::Args)]
+#[command(group = ArgGroup::new("whose").required(true).args(["target", "selector"]))]
 #[command(after_help = "\
 Examples:
   kubectl crr restart web                         # all containers of pod web
   kubectl crr restart web -c app --wait           # one, and wait until it is up again
-  kubectl crr restart web --ordered --unready 10s # one after the other, out of service first")]
+  kubectl crr restart web --ordered --unready 10s # one after the other, out of service first
+  kubectl crr restart deploy/shop                 # a Deployment, pod by pod
+  kubectl crr restart sts/db -c postgres --max-unavailable 25%
+  kubectl crr restart -l app=shop,tier=front --keep-going
+
+Exit codes of several pods:
+  1  a restart failed
+  2  not one could be begun
+  3  none failed, but a pod is not ready again in time, or had no room in time to begin")]
 pub(crate) struct RestartArgs {
-    /// The pod: NAME or pod/NAME.
-    #[arg(value_name = "POD")]
-    pub(crate) pod: String,
+    /// The pod, or the workload: TYPE is pod (po), deployment (deploy), statefulset (sts) or daemonset (ds).
+    #[arg(value_name = "POD|TYPE/NAME")]
+    pub(crate) target: Option<Target>,
+    /// All pods with these labels.
+    #[arg(short = 'l', long, value_parser = parse_selector)]
+    pub(crate) selector: Option<String>,
+    /// Of several pods: how many may be not ready at a time, as a number or a share of them. A share is rounded down,
+    /// but is at least 1. A pod that is not ready anyway may begin although others are not ready.
+    #[arg(long, value_name = "N|P%", default_value = "1")]
+    pub(crate) max_unavailable: MaxUnavailable,
+    /// Of several pods: begin more after one has failed.
+    #[arg(long)]
+    pub(crate) keep_going: bool,
     /// A container to restart; may be given several times, in the order wanted. Otherwise all of the pod, init
     /// containers excepted.
     #[arg(short, long = "container", value_name = "NAME")]
@@ -87,16 +113,17 @@ pub(crate) struct RestartArgs {
     /// What one container's failure does: end the request, or go on.
     #[arg(long, value_enum, ignore_case = true)]
     pub(crate) failure_policy: Option<FailurePolicy>,
-    /// Wait for the end, and show how it goes.
+    /// Wait for the end, and show how it goes; with several pods this is always so.
     #[arg(long)]
     pub(crate) wait: bool,
-    /// With --wait: give up waiting after that.
+    /// With --wait: give up waiting after that. With several pods: the time for each pod to be ready again, from its
+    /// own begin, and for room to begin the next; a whole workload takes as long as its pods together.
     #[arg(long, value_parser = parse_duration, default_value = "5m")]
     pub(crate) timeout: Duration,
     /// Only say what would be made: client sends nothing, server has it checked.
     #[arg(long, value_enum)]
     pub(crate) dry_run: Option<DryRun>,
-    /// Print the request so.
+    /// Print the request so, as it is at the end; several as a list.
     #[arg(short, long, value_enum)]
     pub(crate) output: Option<Format>,
 }

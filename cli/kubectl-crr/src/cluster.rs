@@ -3,19 +3,24 @@
 mod jaeger;
 mod story;
 
+mod watch;
+mod workload;
+
 use std::path::Path;
 
-use futures::{Stream, TryStreamExt};
 use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::api::core::v1::{Event, Pod};
 use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
-    runtime::{WatchStreamExt, watcher},
 };
 
 pub(crate) use self::jaeger::Jaeger;
+pub(crate) use self::watch::News;
 use crate::failure::Failure;
+
+/// Requests, as rights name them.
+const REQUESTS: &str = "containerrecreaterequests.apps.kruise.io";
 
 /// The API server, and the namespace that commands are about.
 #[derive(Clone)]
@@ -44,9 +49,12 @@ impl Cluster {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
+    fn pods(&self) -> Api<Pod> {
+        Api::namespaced(self.client.clone(), &self.namespace)
+    }
+
     pub(crate) async fn fetch_pod(&self, name: &str) -> Result<Pod, Failure> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), &self.namespace);
-        let pod = pods.get(name).await;
+        let pod = self.pods().get(name).await;
         pod.map_err(|error| Failure::new(format!("reading pod {name}"), error))
     }
 
@@ -105,15 +113,5 @@ impl Cluster {
         Ok(list
             .map_err(|error| Failure::new("listing the requests", error))?
             .items)
-    }
-
-    /// A request as it is now and whenever it changes; nothing where it is not there. Broken watches begin anew.
-    pub(crate) fn watch_request(
-        &self,
-        name: &str,
-    ) -> impl Stream<Item = Result<Option<ContainerRecreateRequest>, Failure>> + use<> {
-        let doing = format!("watching {name}");
-        let changes = watcher::watch_object(self.requests(), name).default_backoff();
-        changes.map_err(move |error| Failure::unreachable(doing.clone(), &error))
     }
 }

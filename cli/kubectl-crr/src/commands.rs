@@ -3,6 +3,7 @@
 mod restart;
 mod trace;
 mod why;
+mod workload;
 
 use std::io;
 
@@ -31,7 +32,7 @@ pub(crate) async fn run(args: Args) -> Result<Exit, Failure> {
     let (kubeconfig, context) = (args.kubeconfig.as_deref(), args.context.as_deref());
     let cluster = Cluster::connect(kubeconfig, context, args.namespace.as_deref()).await?;
     match args.command {
-        Command::Restart(args) => restart::run(&cluster, &args).await,
+        Command::Restart(args) => Box::pin(restart::run(&cluster, &args)).await,
         Command::List(args) => list(&cluster, &args).await,
         Command::Why(args) => why::run(&cluster, args).await,
         Command::Trace(trace) => {

@@ -26,6 +26,8 @@ pub(crate) enum Failure {
     Usage(String),
     /// The server's answer to that request.
     Api { doing: String, status: Box<Status> },
+    /// The server's answer to a watch that will be no other the next time; says what it takes.
+    Denied { needs: String, status: Box<Status> },
     /// The server could not be asked.
     Unreachable { doing: String, error: String },
     /// What was asked about is not there; says what was looked for.
@@ -60,6 +62,18 @@ impl Failure {
             error: chain(error),
         }
     }
+
+    /// What it says, without line breaks.
+    pub(crate) fn in_one_line(&self) -> String {
+        let text = self.to_string();
+        let mut lines = text.lines().map(str::trim);
+        let what = lines.next().unwrap_or_default();
+        let faults: Vec<_> = lines.collect();
+        if faults.is_empty() {
+            return what.to_owned();
+        }
+        format!("{what}: {}", faults.join("; "))
+    }
 }
 
 impl From<io::Error> for Failure {
@@ -74,6 +88,17 @@ impl fmt::Display for Failure {
             Self::Usage(problem) | Self::Missing(problem) => f.write_str(problem),
             Self::Api { doing, status } => {
                 write!(f, "{doing} was refused")?;
+                faults(&status.message)
+                    .iter()
+                    .try_for_each(|fault| write!(f, "\n  {fault}"))
+            }
+            Self::Denied { needs, status } => {
+                match status.code {
+                    401 => write!(f, "the cluster does not know who asks for {needs}")?,
+                    403 => write!(f, "missing rights: this needs {needs}")?,
+                    404 => write!(f, "{needs}: no such resource here; is Podwright installed?")?,
+                    _ => write!(f, "{needs} was refused")?,
+                }
                 faults(&status.message)
                     .iter()
                     .try_for_each(|fault| write!(f, "\n  {fault}"))
@@ -113,6 +138,27 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_watch_that_is_denied_says_what_it_needs() {
+        for (code, told) in [
+            (
+                401,
+                "the cluster does not know who asks for list and watch on pods",
+            ),
+            (403, "missing rights: this needs list and watch on pods"),
+            (
+                404,
+                "list and watch on pods: no such resource here; is Podwright installed?",
+            ),
+            (400, "list and watch on pods was refused"),
+        ] {
+            let status = Status::failure("no", "Because").with_code(code).boxed();
+            let needs = "list and watch on pods".to_owned();
+            let failure = Failure::Denied { needs, status };
+            assert_eq!(failure.to_string(), format!("{told}\n  no"));
+        }
+    }
+
+    #[test]
     fn a_refusal_has_one_fault_a_line() {
         let status = Status::failure(
             "admission webhook \"crr.podwright.dev\" denied the request: spec.podName: no pod web\nspec.containers: empty",
@@ -124,6 +170,8 @@ mod tests {
         };
         let told = "creating x was refused\n  spec.podName: no pod web\n  spec.containers: empty";
         assert_eq!(failure.to_string(), told);
+        let told = "creating x was refused: spec.podName: no pod web; spec.containers: empty";
+        assert_eq!(failure.in_one_line(), told);
         let plain = Status::failure("pods \"web\" not found", "NotFound");
         let failure = Failure::Api {
             doing: "reading pod web".to_owned(),

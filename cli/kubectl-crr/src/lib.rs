@@ -1,7 +1,8 @@
 //! `kubectl crr`: restart containers in place, and see what has become of it.
 //!
 //! Start at `args` (what can be asked) and `commands` (what is done then). `cluster` is the only module that talks to
-//! the API server; everything that chooses, reads or words something is pure and beside it.
+//! the API server; everything that chooses, reads or words something is pure and beside it. A workload's restart is
+//! `commands::workload` (what is done), `restarts` (how far it is) and `rollout` (which pods are next).
 
 mod amount;
 mod args;
@@ -10,12 +11,19 @@ mod cluster;
 mod commands;
 mod failure;
 mod jaeger;
+mod max_unavailable;
+mod members;
 mod naming;
 mod outcome;
 mod output;
+mod progress;
 mod request;
+mod restarts;
+mod rollout;
+mod screen;
 mod subject;
 mod table;
+mod target;
 mod trace;
 mod why;
 

@@ -6,7 +6,10 @@ use k8s_api::crd::ContainerRecreateRequest;
 use kube::ResourceExt;
 use serde::Serialize;
 
-use crate::{args::Format, failure::Failure};
+use crate::{
+    args::{DryRun, Format},
+    failure::Failure,
+};
 
 /// The kind and name of a request, as kubectl takes and prints it.
 pub(crate) fn kind_and_name(request: &ContainerRecreateRequest) -> String {
@@ -19,6 +22,16 @@ pub(crate) fn kind_and_name(request: &ContainerRecreateRequest) -> String {
 /// Prints one line.
 pub(crate) fn say(line: &str) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{line}")?)
+}
+
+/// How a request was made, as kubectl says it.
+pub(crate) fn made(request: &ContainerRecreateRequest, dry_run: Option<DryRun>) -> String {
+    let made = match dry_run {
+        None => "created",
+        Some(DryRun::Client) => "created (dry run)",
+        Some(DryRun::Server) => "created (server dry run)",
+    };
+    format!("{} {made}", kind_and_name(request))
 }
 
 /// Prints one request.

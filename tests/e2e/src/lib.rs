@@ -7,8 +7,8 @@ pub mod demo;
 mod installation;
 mod kubectl;
 pub mod page;
-mod plugin;
 mod pod;
+mod program;
 mod request;
 mod space;
 mod stage;
@@ -20,8 +20,8 @@ mod wait;
 pub use self::{
     installation::{Installation, NAMESPACE, SERVICES},
     kubectl::kubectl,
-    plugin::{End, crr},
     pod::{Instance, PodPlan, SHARED},
+    program::{End, crr, end, start_crr},
     request::{Refused, is_completed, phase_of, spec, state_of},
     space::{Space, connect, in_space},
     stage::{enter_if_asked, run_on_stage},

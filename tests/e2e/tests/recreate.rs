@@ -240,7 +240,7 @@ async fn a_request_is_one_trace_through_all_three_services() {
             "the review of the label's removal",
             e2e::PATIENCE,
             async || {
-                let trace = e2e::Trace::wait_for(&space.client, &request, &wanted).await?;
+                let trace = e2e::wait_for_trace(&space.client, &request, &wanted).await?;
                 let reviews = trace.spans.iter().filter(|span| span.name == "review");
                 let lines = trace.lines().join("\n");
                 Ok(e2e::Look::is(reviews.count() == 2, lines))

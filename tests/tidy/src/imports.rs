@@ -28,70 +28,34 @@ const SOLE_USERS: [(&str, &str); 4] = [
 pub type Edges = BTreeMap<String, BTreeSet<String>>;
 
 /// What each of our crates may import of ours; crates under `tests/` see all.
+const TABLE: &str = "
+    model:
+    admission-rules: model
+    barrier-rules: model
+    crr-rules: model
+    node-rules: model
+    wire: model
+    k8s-api: model
+    bus: model wire
+    api-client:
+    lease:
+    service-kit:
+    trace-tree:
+    admission: admission-rules api-client bus k8s-api model service-kit wire
+    crr-scheduler: api-client bus crr-rules k8s-api lease model service-kit wire
+    barrier-manager: api-client barrier-rules bus k8s-api lease model service-kit
+    node-executor: bus model node-rules service-kit wire
+    kubectl-crr: api-client k8s-api model trace-tree
+";
+
+/// The table of imports.
 pub fn table() -> Edges {
-    let rows: [(&str, &[&str]); 17] = [
-        ("model", &[]),
-        ("admission-rules", &["model"]),
-        ("barrier-rules", &["model"]),
-        ("crr-rules", &["model"]),
-        ("node-rules", &["model"]),
-        ("wire", &["model"]),
-        ("k8s-api", &["model"]),
-        ("bus", &["model", "wire"]),
-        ("api-client", &[]),
-        ("lease", &[]),
-        ("service-kit", &[]),
-        ("trace-tree", &[]),
-        (
-            "admission",
-            &[
-                "admission-rules",
-                "api-client",
-                "model",
-                "k8s-api",
-                "wire",
-                "bus",
-                "service-kit",
-            ],
-        ),
-        (
-            "crr-scheduler",
-            &[
-                "api-client",
-                "crr-rules",
-                "model",
-                "k8s-api",
-                "wire",
-                "bus",
-                "lease",
-                "service-kit",
-            ],
-        ),
-        (
-            "barrier-manager",
-            &[
-                "api-client",
-                "barrier-rules",
-                "model",
-                "k8s-api",
-                "bus",
-                "lease",
-                "service-kit",
-            ],
-        ),
-        (
-            "node-executor",
-            &["node-rules", "model", "wire", "bus", "service-kit"],
-        ),
-        (
-            "kubectl-crr",
-            &["api-client", "k8s-api", "model", "trace-tree"],
-        ),
-    ];
-    let owned = |names: &[&str]| names.iter().map(ToString::to_string).collect();
-    rows.into_iter()
-        .map(|(name, allowed)| (name.to_owned(), owned(allowed)))
-        .collect()
+    let rows = TABLE.lines().filter_map(|line| line.split_once(':'));
+    rows.map(|(name, allowed)| {
+        let allowed = allowed.split_whitespace().map(str::to_owned).collect();
+        (name.trim().to_owned(), allowed)
+    })
+    .collect()
 }
 
 /// The workspace at `root` as cargo sees it.

@@ -1,25 +1,42 @@
-//! `restart`: one request for one pod, and the wait for its end.
+//! `restart` of one pod: one request, and the wait for its end. Of several pods it is `workload`'s.
 
-use std::{io::Write, pin::pin};
+use std::{pin::pin, time::Duration};
 
 use futures::TryStreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::ResourceExt;
-use tokio::{signal::ctrl_c, time::timeout};
+use tokio::{
+    signal::ctrl_c,
+    time::{Instant, interval, timeout},
+};
 
+use super::workload::{self, Asked};
 use crate::{
     args::{DryRun, RestartArgs},
     clock,
-    cluster::Cluster,
+    cluster::{Cluster, News},
     failure::{Exit, Failure},
     outcome::{Outcome, lines, outcome},
-    output::{self, kind_and_name},
+    output, progress,
     request::{containers_of, request},
+    screen::{Screen, Tone},
+    target::Kind,
 };
+
+/// How often what a terminal shows is made anew, for the seconds in it.
+pub(super) const REPAINT: Duration = Duration::from_secs(1);
 
 /// Restarts, and waits if asked to.
 pub(super) async fn run(cluster: &Cluster, args: &RestartArgs) -> Result<Exit, Failure> {
-    let pod = pod_name(&args.pod)?;
+    match (&args.target, &args.selector) {
+        (Some(target), _) if target.kind == Kind::Pod => one(cluster, args, &target.name).await,
+        (Some(target), _) => workload::run(cluster, args, Asked::Workload(target)).await,
+        (None, Some(labels)) => workload::run(cluster, args, Asked::Labels(labels)).await,
+        (None, None) => Err(Failure::Usage("give a POD, a TYPE/NAME or -l".to_owned())),
+    }
+}
+
+async fn one(cluster: &Cluster, args: &RestartArgs, pod: &str) -> Result<Exit, Failure> {
     let containers = if args.containers.is_empty() {
         containers_of(&cluster.fetch_pod(pod).await?)
     } else {
@@ -31,17 +48,14 @@ pub(super) async fn run(cluster: &Cluster, args: &RestartArgs) -> Result<Exit, F
         let only_check = args.dry_run.is_some();
         request = cluster.create(&request, only_check).await?;
     }
-    let made = match args.dry_run {
-        None => "created",
-        Some(DryRun::Client) => "created (dry run)",
-        Some(DryRun::Server) => "created (server dry run)",
-    };
+    let made = output::made(&request, args.dry_run);
     let exit = if args.wait && args.dry_run.is_none() {
-        tell(args, &format!("{} {made}", kind_and_name(&request)))?;
-        wait(cluster, args, &mut request).await?
+        let mut screen = Screen::of_process(args.output.is_some());
+        screen.line(&made, Tone::Plain)?;
+        wait(cluster, args, &mut request, &mut screen).await?
     } else {
         if args.output.is_none() {
-            output::say(&format!("{} {made}", kind_and_name(&request)))?;
+            output::say(&made)?;
         }
         Exit::Done
     };
@@ -51,83 +65,87 @@ pub(super) async fn run(cluster: &Cluster, args: &RestartArgs) -> Result<Exit, F
     Ok(exit)
 }
 
-fn pod_name(word: &str) -> Result<&str, Failure> {
-    let name = word.strip_prefix("pod/").or(word.strip_prefix("pods/"));
-    let name = name.unwrap_or(word);
-    if name.is_empty() || name.contains('/') {
-        let problem = format!("POD: {word:?} is not allowed; allowed are NAME and pod/NAME");
-        return Err(Failure::Usage(problem));
-    }
-    Ok(name)
-}
-
 /// Waits for the end of a request; `request` is what was last seen of it.
 async fn wait(
     cluster: &Cluster,
     args: &RestartArgs,
     request: &mut ContainerRecreateRequest,
+    screen: &mut Screen,
 ) -> Result<Exit, Failure> {
     let name = request.name_any();
     let end = tokio::select! {
-        end = timeout(args.timeout, watch(cluster, args, request)) => end.unwrap_or(Ok(Exit::Timeout)),
+        end = timeout(args.timeout, watch(cluster, request, screen)) => end.unwrap_or(Ok(Exit::Timeout)),
         _ = ctrl_c() => Ok(Exit::Interrupted),
-    }?;
+    };
+    screen.clear()?;
+    let end = end?;
     let why = match end {
         Exit::Timeout => "--timeout is over",
         Exit::Interrupted => "interrupted",
         Exit::Done | Exit::Failed | Exit::Refused => return Ok(end),
     };
     let look = format!("kubectl get crr {name} -n {} -o yaml", cluster.namespace);
-    let line = format!("{why}: the restart goes on; look with: {look}");
-    writeln!(std::io::stderr(), "{line}")?;
+    screen.note(&format!("{why}: the restart goes on; look with: {look}"))?;
     Ok(end)
 }
 
 async fn watch(
     cluster: &Cluster,
-    args: &RestartArgs,
     request: &mut ContainerRecreateRequest,
+    screen: &mut Screen,
 ) -> Result<Exit, Failure> {
     let name = request.name_any();
+    let start = Instant::now();
     let mut changes = pin!(cluster.watch_request(&name));
+    let mut second = interval(REPAINT);
     let mut told = Vec::new();
     loop {
-        let change = match changes.try_next().await {
-            Ok(change) => change.flatten(),
-            Err(error) => {
-                // The watch begins anew by itself; --timeout ends it.
-                writeln!(std::io::stderr(), "warning: {error}")?;
+        let news = tokio::select! {
+            news = changes.try_next() => news?,
+            _ = second.tick(), if screen.is_live() => None,
+        };
+        match news {
+            Some(News::Gone(_)) => return deleted(request, screen),
+            Some(News::All(mut all)) => match all.pop() {
+                Some(now) => *request = now,
+                None => return deleted(request, screen),
+            },
+            Some(News::Is(now)) => *request = now,
+            Some(News::Broken(why)) => screen.warn(&format!("watching {name}: {why}"))?,
+            None => {}
+        }
+        let now = lines(request);
+        for line in now.iter().filter(|line| !told.contains(*line)) {
+            screen.step(line)?;
+        }
+        told = now;
+        let exit = match outcome(request) {
+            Some(Outcome::Succeeded) => Exit::Done,
+            Some(Outcome::Failed) => Exit::Failed,
+            None => {
+                let block = progress::of_request(request, start.elapsed(), screen.size().0);
+                screen.paint(block)?;
                 continue;
             }
         };
-        let Some(now) = change else {
-            tell(
-                args,
-                &format!(
-                    "{}: FAILED (the request was deleted)",
-                    request.spec.pod_name
-                ),
-            )?;
-            return Ok(Exit::Failed);
-        };
-        *request = now;
-        let now = lines(request);
-        for line in now.iter().filter(|line| !told.contains(*line)) {
-            tell(args, line)?;
+        screen.clear()?;
+        if screen.is_live() {
+            let tone = if exit == Exit::Done {
+                Tone::Good
+            } else {
+                Tone::Bad
+            };
+            told.iter().try_for_each(|line| screen.line(line, tone))?;
         }
-        told = now;
-        match outcome(request) {
-            Some(Outcome::Succeeded) => return Ok(Exit::Done),
-            Some(Outcome::Failed) => return Ok(Exit::Failed),
-            None => {}
-        }
+        return Ok(exit);
     }
 }
 
-/// Progress; with `-o`, standard output is the object's.
-fn tell(args: &RestartArgs, line: &str) -> Result<(), Failure> {
-    if args.output.is_some() {
-        return Ok(writeln!(std::io::stderr(), "{line}")?);
-    }
-    output::say(line)
+fn deleted(request: &ContainerRecreateRequest, screen: &mut Screen) -> Result<Exit, Failure> {
+    let pod = &request.spec.pod_name;
+    screen.line(
+        &format!("{pod}: FAILED (the request was deleted)"),
+        Tone::Bad,
+    )?;
+    Ok(Exit::Failed)
 }

@@ -35,6 +35,7 @@ fn status(name: &str, state: ContainerState, is_ready: bool) -> ContainerStatus 
         is_ready,
         state,
         restart_policy: RestartPolicy::Always,
+        is_sidecar: false,
     }
 }
 
