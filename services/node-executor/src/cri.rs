@@ -4,6 +4,7 @@
 //! itself at the next call whenever the runtime was away.
 
 mod error;
+mod starts;
 
 use std::{collections::HashMap, path::PathBuf, time::Duration};
 
@@ -28,7 +29,10 @@ use tonic::{
 };
 use tracing::{Instrument, info_span};
 
-pub(crate) use self::error::CriError;
+pub(crate) use self::{
+    error::CriError,
+    starts::{next_event, start_of},
+};
 use crate::socket::Places;
 
 /// How long a call may take that waits for nothing but the runtime (the kubelet's `runtimeRequestTimeout`).

@@ -15,6 +15,7 @@ mod outside;
 mod presence;
 mod run;
 mod socket;
+mod starts;
 mod store;
 
 pub use args::Args;

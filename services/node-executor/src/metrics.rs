@@ -19,6 +19,7 @@ pub(crate) struct Metrics {
     stops: Labelled,
     reports: Labelled,
     drops: Labelled,
+    starts: Labelled,
     /// Accepted and not finished.
     pub(crate) unfinished: Gauge,
     /// With a hook or a stop running.
@@ -37,6 +38,7 @@ impl Metrics {
             stops: Labelled::default(),
             reports: Labelled::default(),
             drops: Labelled::default(),
+            starts: Labelled::default(),
             unfinished: Gauge::default(),
             acting: Gauge::default(),
             // A container may take its whole grace: the default of Kubernetes is 30 s.
@@ -63,6 +65,8 @@ impl Metrics {
             "Drops of dead instances, by result",
             self.drops.clone(),
         );
+        let help = "Starts of containers behind launch barriers, by whether the bus took them";
+        registry.register("starts", help, self.starts.clone());
         registry.register(
             "hooks",
             "preStop hooks that ended, by result",
@@ -92,6 +96,10 @@ impl Metrics {
             Unit::Seconds,
             self.commit_duration.clone(),
         );
+    }
+
+    pub(crate) fn count_start(&self, result: &'static str) {
+        self.starts.get_or_create(&[("result", result)]).inc();
     }
 
     pub(crate) fn count_answer(&self, answer: &OrderAnswer) {

@@ -4,7 +4,7 @@ use std::{thread::available_parallelism, time::Duration};
 
 use anyhow::Context;
 use bus::Bus;
-use model::ids::NodeName;
+use model::{ids::NodeName, presence::Runtime};
 use node_rules::Settings;
 use service_kit::{Kit, Readiness};
 use tokio::sync::{mpsc, watch};
@@ -20,6 +20,7 @@ use crate::{
     outside::Node,
     presence::{self, Teller},
     socket::Places,
+    starts::StartTeller,
     store::Store,
 };
 
@@ -60,6 +61,7 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
         runtime: runtime.clone(),
     };
     let driver = Driver::new(settings(&args), store, node, report);
+    let starts = StartTeller::new(cri.clone(), bus.clone(), name.clone(), metrics.clone());
     let dropper = Dropper::new(cri.clone(), metrics, driver.unfinished());
     let boot_id = presence::load_boot_id().await;
     let teller = Teller {
@@ -81,16 +83,30 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     kit.tasks.add("orders", async {
         orders.await.context("failed to take orders")
     });
-    let runtime = health::watch_runtime(cri, runtime_tx, readiness.clone(), shutdown.clone());
-    kit.tasks.add("runtime", ends_well(runtime));
-    let bus = health::watch_bus(bus, readiness, shutdown.clone());
-    kit.tasks.add("bus", ends_well(bus));
+    watch_health(&mut kit, cri, bus, runtime_tx, readiness);
     let presence = teller.publish_presence(shutdown.clone());
     kit.tasks.add("presence", ends_well(presence));
+    let starts = starts.publish_starts(shutdown.clone());
+    kit.tasks.add("starts", ends_well(starts));
     kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));
     kit.tasks
         .run_to_end(Duration::from_secs(args.drain_seconds.into()))
         .await
+}
+
+/// Adds the tasks that look whether runtime and bus are there.
+fn watch_health(
+    kit: &mut Kit,
+    cri: Cri,
+    bus: Bus,
+    runtime: watch::Sender<Option<Runtime>>,
+    readiness: Readiness,
+) {
+    let shutdown = kit.shutdown.clone();
+    let runtime = health::watch_runtime(cri, runtime, readiness.clone(), shutdown.clone());
+    kit.tasks.add("runtime", ends_well(runtime));
+    let bus = health::watch_bus(bus, readiness, shutdown);
+    kit.tasks.add("bus", ends_well(bus));
 }
 
 /// Names what the node has to have before it is ready.
