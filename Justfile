@@ -42,7 +42,7 @@ test-integration:
 test-e2e:
     cargo run -q -p e2e --bin e2e
 
-# Time a thing and print the figures: `crr`
+# Time a thing and print the figures: `crr`, `launch`
 bench what="crr" *arguments:
     cargo run -q -p bench -- {{ what }} "${@:2}"
 

@@ -17,6 +17,18 @@ pub(crate) struct Args {
 pub(crate) enum What {
     /// Recreate containers: alone, in a row, at once, in a burst, and beside a bare stop
     Crr(Crr),
+    /// Launch pods level by level, beside the same pods without priorities
+    Launch(Launch),
+}
+
+#[derive(Clone, Debug, Options)]
+pub(crate) struct Launch {
+    /// Pods of each kind, one after the other
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub(crate) count: u32,
+    /// Pods at once: this many with and without levels, then twice as many with
+    #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=100))]
+    pub(crate) together: u32,
 }
 
 #[derive(Clone, Debug, Options)]
@@ -86,9 +98,9 @@ mod tests {
 
     #[test]
     fn all_phases_unless_told_otherwise() {
-        let phases = |words: &[&str]| {
-            let What::Crr(crr) = Args::parse_from(words).what;
-            crr.phases
+        let phases = |words: &[&str]| match Args::parse_from(words).what {
+            What::Crr(crr) => crr.phases,
+            What::Launch(_) => Vec::new(),
         };
         assert_eq!(phases(&["bench", "crr"]), Phase::ALL);
         let some = phases(&["bench", "crr", "--phases", "row,burst"]);

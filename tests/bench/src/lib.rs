@@ -7,6 +7,7 @@ mod audit;
 mod bare;
 mod figures;
 mod goals;
+mod launch;
 mod many;
 mod measured;
 mod memory;

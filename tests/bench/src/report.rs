@@ -1,9 +1,16 @@
 //! The figures as a table for people and as JSON for comparison.
 
-use std::{collections::BTreeSet, io::Write, path::PathBuf, process::Command, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::Write,
+    path::PathBuf,
+    process::Command,
+    time::Duration,
+};
 
 use anyhow::{Context, Result};
 use cluster::Folders;
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::{
@@ -14,21 +21,63 @@ use crate::{
     measured::{Measured, is_of_a_request},
 };
 
-pub(crate) fn print(measured: &Measured) {
-    let parts = [
-        times(measured),
-        api(measured),
-        memory(measured),
-        aims(measured),
-    ];
-    let parts: Vec<_> = parts
-        .into_iter()
-        .filter(|lines| lines.len() > 1)
-        .map(|lines| lines.join("\n"))
-        .collect();
-    let text = parts.join("\n\n");
-    // Whoever reads may have gone: that is no failure.
-    drop(writeln!(std::io::stdout(), "{text}"));
+/// What a measurement gave.
+pub(crate) struct Report {
+    /// What was measured: begins the file's name.
+    pub(crate) what: &'static str,
+    pub(crate) began_at: Timestamp,
+    /// Tables of lines, each with its head; one without more than the head is left out.
+    pub(crate) tables: Vec<Vec<String>>,
+    pub(crate) raw: Value,
+}
+
+// === impl Report ===
+
+impl Report {
+    pub(crate) fn print(&self) {
+        let tables = self.tables.iter().filter(|lines| lines.len() > 1);
+        let text: Vec<_> = tables.map(|lines| lines.join("\n")).collect();
+        // Whoever reads may have gone: that is no failure.
+        drop(writeln!(std::io::stdout(), "{}", text.join("\n\n")));
+    }
+
+    /// Writes the raw figures, and gives where.
+    pub(crate) fn keep(&self) -> Result<PathBuf> {
+        let folder = Folders::from_environment()?.bench();
+        std::fs::create_dir_all(&folder).context("failed to make the folder of the figures")?;
+        let began_at = self.began_at.strftime("%Y%m%dT%H%M%SZ");
+        let path = folder.join(format!("{}-{began_at}.json", self.what));
+        let mut raw = self.raw.clone();
+        raw["what"] = json!(self.what);
+        raw["began_at"] = json!(self.began_at.to_string());
+        raw["commit"] = json!(commit());
+        std::fs::write(&path, serde_json::to_vec_pretty(&raw)?)
+            .with_context(|| format!("failed to write {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+/// Of recreations.
+pub(crate) fn of_crr(measured: &Measured) -> Report {
+    Report {
+        what: "crr",
+        began_at: measured.began_at,
+        tables: vec![
+            times(measured),
+            api(measured),
+            memory(&measured.memory),
+            aims(&goals(measured)),
+        ],
+        raw: raw(measured),
+    }
+}
+
+/// The head of a table of times.
+pub(crate) fn head() -> String {
+    format!(
+        "{:<48} {:>5} {:>8} {:>8} {:>8} {:>8}",
+        "seconds, by this program's clock", "n", "p50", "p90", "p99", "max"
+    )
 }
 
 fn times(measured: &Measured) -> Vec<String> {
@@ -37,10 +86,7 @@ fn times(measured: &Measured) -> Vec<String> {
         many.as_ref()
             .map_or_else(Vec::new, |many| many.each.clone())
     };
-    let mut lines = vec![format!(
-        "{:<48} {:>5} {:>8} {:>8} {:>8} {:>8}",
-        "seconds, by this program's clock", "n", "p50", "p90", "p99", "max"
-    )];
+    let mut lines = vec![head()];
     for (name, durations) in [
         ("alone: create → Completed", &measured.until_completed),
         (
@@ -118,9 +164,9 @@ fn api(measured: &Measured) -> Vec<String> {
     lines
 }
 
-fn memory(measured: &Measured) -> Vec<String> {
+pub(crate) fn memory(resident: &BTreeMap<&'static str, Vec<u64>>) -> Vec<String> {
     let mut lines = vec!["resident memory, MiB of each process (/proc)".to_owned()];
-    for (service, sizes) in &measured.memory {
+    for (service, sizes) in resident {
         let each: Vec<_> = sizes
             .iter()
             .map(|size| format!("{}.{}", size / 1024, size % 1024 * 10 / 1024))
@@ -130,21 +176,9 @@ fn memory(measured: &Measured) -> Vec<String> {
     lines
 }
 
-fn aims(measured: &Measured) -> Vec<String> {
-    let goals = goals(measured);
+pub(crate) fn aims(goals: &[Goal]) -> Vec<String> {
     let lines = goals.iter().map(Goal::line);
     ["goals".to_owned()].into_iter().chain(lines).collect()
-}
-
-/// Writes the raw figures, and gives where.
-pub(crate) fn keep(measured: &Measured) -> Result<PathBuf> {
-    let folder = Folders::from_environment()?.bench();
-    std::fs::create_dir_all(&folder).context("failed to make the folder of the figures")?;
-    let began_at = measured.began_at.strftime("%Y%m%dT%H%M%SZ");
-    let path = folder.join(format!("crr-{began_at}.json"));
-    std::fs::write(&path, serde_json::to_vec_pretty(&raw(measured))?)
-        .with_context(|| format!("failed to write {}", path.display()))?;
-    Ok(path)
 }
 
 fn raw(measured: &Measured) -> Value {
@@ -159,13 +193,7 @@ fn raw(measured: &Measured) -> Value {
     let row = measured.row.iter().map(|(took, stop)| {
         json!({ "create_to_completed_seconds": took.as_secs_f64(), "stop_seconds": stop.as_secs_f64() })
     });
-    let goals = goals(measured).into_iter().map(|goal| {
-        json!({ "goal": goal.what, "figure": goal.figure, "limit": goal.limit, "met": goal.is_met() })
-    });
     json!({
-        "what": "crr",
-        "began_at": measured.began_at.to_string(),
-        "commit": commit(),
         "count": measured.until_completed.len(),
         "create_to_completed_seconds": seconds(&measured.until_completed),
         "create_to_stop_container_seconds": seconds(&measured.until_stop),
@@ -176,8 +204,15 @@ fn raw(measured: &Measured) -> Value {
         "burst": measured.burst.as_ref().map(raw_many),
         "api_requests": api.collect::<Vec<_>>(),
         "resident_kilobytes": measured.memory,
-        "goals": goals.collect::<Vec<_>>(),
+        "goals": raw_goals(&goals(measured)),
     })
+}
+
+pub(crate) fn raw_goals(goals: &[Goal]) -> Value {
+    let goals = goals.iter().map(|goal| {
+        json!({ "goal": goal.what, "figure": goal.figure, "limit": goal.limit, "met": goal.is_met() })
+    });
+    goals.collect()
 }
 
 fn raw_many(many: &Many) -> Value {
@@ -188,7 +223,7 @@ fn raw_many(many: &Many) -> Value {
     })
 }
 
-fn row(name: &str, durations: &[Duration]) -> String {
+pub(crate) fn row(name: &str, durations: &[Duration]) -> String {
     let figures = Figures::of(durations.iter().copied());
     let each = [50, 90, 99, 100].map(|percent| {
         let seconds = figures.percentile(percent).as_secs_f64();
@@ -197,7 +232,7 @@ fn row(name: &str, durations: &[Duration]) -> String {
     format!("{name:<48} {:>5} {}", durations.len(), each.join(" "))
 }
 
-fn seconds(durations: &[Duration]) -> Vec<f64> {
+pub(crate) fn seconds(durations: &[Duration]) -> Vec<f64> {
     durations.iter().map(Duration::as_secs_f64).collect()
 }
 

@@ -11,10 +11,11 @@ use tokio::time::{sleep, timeout};
 
 use crate::{
     args::{Args, Crr, Phase, What},
-    audit, bare,
+    audit, bare, launch,
     many::{self, Many},
     measured::{Api, Measured},
-    memory, pods, report,
+    memory, pods,
+    report::{self, Report},
     sample::Sample,
     watch::Watch,
 };
@@ -42,19 +43,25 @@ pub async fn run() -> Result<ExitCode> {
             .collect();
         return run_on_stage(&command, false).await;
     }
-    let What::Crr(options) = what;
     let space = Space::create("bench").await?;
-    let measured = timeout(LONGEST, measure(&space, &options)).await;
+    let report = timeout(LONGEST, report(&space, what)).await;
     space.remove().await?;
-    let measured = measured.context("it took too long")??;
-    report::print(&measured);
-    let path = report::keep(&measured)?;
+    let report = report.context("it took too long")??;
+    report.print();
+    let path = report.keep()?;
     say(format_args!("\nraw figures: {}", path.display()));
     Ok(ExitCode::SUCCESS)
 }
 
-async fn measure(space: &Space, options: &Crr) -> Result<Measured> {
+async fn report(space: &Space, what: What) -> Result<Report> {
     Installation::new(&space.client).wait_whole().await?;
+    match what {
+        What::Crr(options) => Ok(report::of_crr(&measure(space, &options).await?)),
+        What::Launch(options) => Ok(launch::measure(space, &options).await?.report()),
+    }
+}
+
+async fn measure(space: &Space, options: &Crr) -> Result<Measured> {
     let mut bench = Bench {
         space,
         cluster: our_cluster()?,

@@ -17,8 +17,16 @@ use crate::wait::{Look, PATIENCE, wait_for};
 /// Where the manifests put the services.
 pub const NAMESPACE: &str = "podwright-system";
 
-/// The services that one request goes through.
-pub const SERVICES: [&str; 3] = ["admission", "crr-scheduler", "node-executor"];
+/// The services.
+pub const SERVICES: [&str; 4] = [
+    "admission",
+    "barrier-manager",
+    "crr-scheduler",
+    "node-executor",
+];
+
+/// Those of which one replica leads, as their leases are named.
+const LED: [&str; 2] = ["barrier-manager", "crr-scheduler"];
 
 /// The deployed services.
 #[derive(Clone)]
@@ -45,14 +53,14 @@ impl Installation {
         Ok(self.pods().list(&labelled).await?.items)
     }
 
-    /// The scheduler's pod that leads.
-    pub async fn leader(&self) -> Result<String> {
+    /// The pod of a service that leads.
+    pub async fn leader(&self, service: &str) -> Result<String> {
         let leases: Api<Lease> = Api::namespaced(self.client.clone(), NAMESPACE);
-        let lease = leases.get("crr-scheduler").await?;
+        let lease = leases.get(service).await?;
         let holder = lease.spec.and_then(|spec| spec.holder_identity);
         holder
             .filter(|name| !name.is_empty())
-            .context("no scheduler leads")
+            .with_context(|| format!("no {service} leads"))
     }
 
     /// The node-executor's pod on a node.
@@ -129,12 +137,15 @@ impl Installation {
             })
             .await?;
         }
-        wait_for("a leader that is alive", PATIENCE, async || {
-            let leader = self.leader().await?;
-            let alive = self.pods().get_opt(&leader).await?.is_some();
-            Ok(Look::is(alive, format!("{leader} leads, and is gone")))
-        })
-        .await
+        for service in LED {
+            wait_for("a leader that is alive", PATIENCE, async || {
+                let leader = self.leader(service).await?;
+                let alive = self.pods().get_opt(&leader).await?.is_some();
+                Ok(Look::is(alive, format!("{leader} leads, and is gone")))
+            })
+            .await?;
+        }
+        Ok(())
     }
 
     async fn wait_pods(&self, service: &str, count: usize) -> Result<()> {

@@ -6,6 +6,7 @@
 pub mod demo;
 mod installation;
 mod kubectl;
+mod launch;
 pub mod page;
 mod pod;
 mod program;
@@ -20,6 +21,7 @@ mod wait;
 pub use self::{
     installation::{Installation, NAMESPACE, SERVICES},
     kubectl::kubectl,
+    launch::{Ordered, started_at},
     pod::{Instance, PodPlan, SHARED},
     program::{End, crr, end, start_crr},
     request::{Refused, is_completed, phase_of, spec, state_of},

@@ -99,7 +99,7 @@ fn check_succeeded(request: &ContainerRecreateRequest) {
 #[tokio::test]
 async fn the_scheduler_that_leads_is_killed() -> Result<()> {
     midway("leader", async |midway| {
-        let leader = midway.services.leader().await?;
+        let leader = midway.services.leader("crr-scheduler").await?;
         midway.services.kill_pod(&leader).await
     })
     .await

@@ -11,7 +11,7 @@ use tokio::{join, select, task::JoinSet};
 
 use crate::words::{
     LONG, SHORT, TRACE, accept_all, connect, node, order, order_until_answered, presence, report,
-    see_all,
+    see_all, started,
 };
 
 crate::for_each_release! {
@@ -21,6 +21,7 @@ crate::for_each_release! {
     a_node_that_does_not_answer_ends_by_the_deadline
     a_report_is_acknowledged_by_a_leader_only
     presence_is_heard_and_asked_for
+    a_start_is_heard_with_its_node
     an_unreadable_order_is_refused_and_the_next_one_served
     an_unreadable_report_is_passed_over
     an_unreadable_answer_is_an_error
@@ -141,6 +142,15 @@ async fn presence_is_heard_and_asked_for(release: Release) {
         matches!(unseen.last_seen, LastSeen::NotFor(_)),
         "{unseen:?}"
     );
+}
+
+async fn a_start_is_heard_with_its_node(release: Release) {
+    let server = NatsServer::start(release).await.unwrap();
+    let bus = connect(&server, "barrier-manager").await;
+    let mut starts = bus.watch_started().await.unwrap();
+    bus.publish_started(&node(), &started()).await.unwrap();
+    let heard = starts.next().await.unwrap();
+    assert_eq!((heard.message, heard.node), (started(), node()));
 }
 
 async fn an_unreadable_order_is_refused_and_the_next_one_served(release: Release) {

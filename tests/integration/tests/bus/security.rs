@@ -9,7 +9,7 @@ use tokio::{select, task::JoinSet};
 
 use crate::words::{
     LONG, SHORT, accept_all, acknowledge_all, connected, disconnected, node, order,
-    order_until_answered, presence, report,
+    order_until_answered, presence, report, started,
 };
 
 crate::for_each_release! {
@@ -24,6 +24,7 @@ crate::for_each_release! {
     a_server_without_tls_is_not_talked_to
     a_new_certificate_is_trusted_by_a_bundle_of_both_authorities
     a_node_needs_no_more_than_its_own_subjects
+    a_barrier_manager_hears_what_a_node_started_and_says_nothing
     a_node_can_neither_read_nor_speak_for_another
 }
 
@@ -151,12 +152,15 @@ async fn has_trouble(bus: &Bus, words: &str) {
     eventually(words, async || bus.trouble()?.contains(words).then_some(())).await;
 }
 
-/// The permissions that docs/protocol.md asks for, of one node and of a scheduler.
+/// The permissions that docs/protocol.md asks for, of one node, of a barrier-manager and of a scheduler.
 const PERMISSIONS: &str = r#"
 authorization: { users: [
   { user: node-1, password: node, permissions: {
       publish: ["podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "podwright.v1.started.node-1_zone_example", "_INBOX_crr-scheduler.>"]
       subscribe: ["podwright.v1.node.node-1_zone_example.order", "_INBOX_node-executor.node-1_zone_example.>"] } }
+  { user: barriers, password: barriers, permissions: {
+      publish: { deny: [">"] }
+      subscribe: ["podwright.v1.started.*", "_INBOX_barrier-manager.>"] } }
   { user: scheduler, password: scheduler, permissions: {
       publish: ["podwright.v1.node.*.order", "_INBOX_node-executor.>", "_INBOX_admission.>"]
       subscribe: ["podwright.v1.report.*", "podwright.v1.presence.*", "podwright.v1.ask.presence", "_INBOX_crr-scheduler.>"] } }
@@ -201,6 +205,32 @@ async fn a_node_needs_no_more_than_its_own_subjects(release: Release) {
     })
     .await;
     assert_eq!(heard.node, node());
+}
+
+async fn a_barrier_manager_hears_what_a_node_started_and_says_nothing(release: Release) {
+    let server = NatsServer::start_with(release, |_| PERMISSIONS.to_owned());
+    let server = server.await.unwrap();
+    let name = format!("node-executor/{}", node());
+    let executor = connect_as(&server, "node-1", "node", &name).await;
+    let barriers = connect_as(&server, "barriers", "barriers", "barrier-manager").await;
+    let mut starts = barriers.watch_started().await.unwrap();
+    let other = NodeName::new("node-2.zone.example");
+
+    let heard = eventually("the start is heard", async || {
+        // Forged ones go first: of one connection, they would come first.
+        executor.publish_started(&other, &started()).await.unwrap();
+        executor.publish_started(&node(), &started()).await.unwrap();
+        let heard = tokio::time::timeout(SHORT, starts.next()).await;
+        heard.ok().flatten()
+    })
+    .await;
+    assert_eq!((heard.message, heard.node), (started(), node()));
+
+    barriers.publish_started(&node(), &started()).await.unwrap();
+    // The node may publish there, so the violation is the manager's.
+    server
+        .has_logged("Subject \"podwright.v1.started.node-1_zone_example\"")
+        .await;
 }
 
 async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {

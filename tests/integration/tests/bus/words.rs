@@ -5,7 +5,8 @@ use std::time::Duration;
 use bus::{Args, Bus, Deliveries};
 use integration::{NatsServer, eventually};
 use model::{
-    ids::NodeName,
+    ids::{NodeName, PodKey},
+    launch::Started,
     order::{Instance, NodeAnswer, NodeOrder, OrderAnswer, StopOrder, StopOutcome, StopReport},
     presence::{Answer, LastSeen, Presence, Question, Runtime},
 };
@@ -53,6 +54,19 @@ pub(crate) fn presence() -> Presence {
             version: "2.1".to_owned(),
         }),
         orders_held: 2,
+    }
+}
+
+pub(crate) fn started() -> Started {
+    let instance = instance();
+    Started {
+        pod: PodKey {
+            namespace: instance.namespace,
+            name: instance.pod,
+        },
+        pod_uid: instance.pod_uid,
+        container: instance.container,
+        container_id: instance.container_id,
     }
 }
 
