@@ -5,13 +5,14 @@
 
 mod container;
 mod gate;
+mod launch;
 mod pod;
 mod request;
 mod restarts;
 mod timeline;
 
 use k8s_api::crd::ContainerRecreateRequest;
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 
 pub(crate) use self::{pod::PodStory, request::RequestExplained};
 
@@ -22,6 +23,15 @@ pub(crate) struct Seen {
     pub(crate) requests: Vec<ContainerRecreateRequest>,
     /// The events about the pod, and about these requests.
     pub(crate) events: Vec<Event>,
+    pub(crate) barriers: Barriers,
+}
+
+/// The ConfigMap of a pod with launch barriers.
+pub(crate) enum Barriers {
+    /// It was not to be read, or not looked for.
+    Unknown,
+    Absent,
+    Present(Box<ConfigMap>),
 }
 
 #[cfg(test)]

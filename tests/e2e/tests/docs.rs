@@ -1,4 +1,4 @@
-//! The examples of docs/crr.md, as they stand: who copies them gets what the page says.
+//! The examples of the pages in docs/, as they stand: who copies them gets what the page says.
 
 use std::{path::Path, process::Stdio};
 
@@ -11,10 +11,19 @@ use tokio::process::Command;
 
 #[tokio::test]
 async fn the_page_about_requests_says_what_is() {
-    in_space("docs", async |space| {
-        let page = include_str!("../../../docs/crr.md");
+    says_what_is("docs-crr", include_str!("../../../docs/crr.md"), 9).await;
+}
+
+#[tokio::test]
+async fn the_page_about_launch_priority_says_what_is() {
+    let page = include_str!("../../../docs/launch-priority.md");
+    says_what_is("docs-launch", page, 2).await;
+}
+
+async fn says_what_is(case: &str, page: &str, at_least: usize) {
+    in_space(case, async |space| {
         let examples = parse_examples(page)?;
-        ensure!(examples.len() > 8, "the page has examples");
+        ensure!(examples.len() >= at_least, "the page has examples");
         let folder = tempfile::tempdir()?;
         let config = folder.path().join("kubeconfig");
         write_config(space, &config).await?;

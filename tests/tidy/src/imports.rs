@@ -45,7 +45,7 @@ const TABLE: &str = "
     crr-scheduler: api-client bus crr-rules k8s-api lease model service-kit wire
     barrier-manager: api-client barrier-rules bus k8s-api lease model service-kit
     node-executor: bus model node-rules service-kit wire
-    kubectl-crr: api-client k8s-api model trace-tree
+    kubectl-crr: api-client barrier-rules k8s-api model trace-tree
 ";
 
 /// The table of imports.

@@ -4,12 +4,15 @@ use std::collections::BTreeSet;
 
 use futures::try_join;
 use k8s_api::crd::ContainerRecreateRequest;
-use k8s_openapi::api::core::v1::{Event, Pod};
+use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::{Api, Resource, ResourceExt, api::ListParams};
-use model::labels;
+use model::{labels, launch::BARRIER_SUFFIX};
 
 use super::Cluster;
-use crate::{failure::Failure, why::Seen};
+use crate::{
+    failure::Failure,
+    why::{Barriers, Seen},
+};
 
 // === impl Cluster ===
 
@@ -35,6 +38,7 @@ impl Cluster {
         let uid = pod.uid().unwrap_or_default();
         let of_pod = format!("{}={uid}", labels::CRR_POD_UID);
         let kind = ContainerRecreateRequest::kind(&());
+        let barriers = self.fetch_barriers(&pod).await?;
         let (requests, mut events, of_requests) = try_join!(
             self.fetch_requests(false, Some(&of_pod)),
             self.fetch_events_by(format!("involvedObject.uid={uid}")),
@@ -50,7 +54,23 @@ impl Cluster {
             pod,
             requests,
             events,
+            barriers,
         })
+    }
+
+    /// Who may not read ConfigMaps is told the rest.
+    async fn fetch_barriers(&self, pod: &Pod) -> Result<Barriers, Failure> {
+        if !pod.labels().contains_key(labels::LAUNCH_BARRIER) {
+            return Ok(Barriers::Unknown);
+        }
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), &self.namespace);
+        let name = format!("{}{BARRIER_SUFFIX}", pod.name_any());
+        match maps.get_opt(&name).await {
+            Ok(Some(map)) => Ok(Barriers::Present(Box::new(map))),
+            Ok(None) => Ok(Barriers::Absent),
+            Err(kube::Error::Api(status)) if status.code == 403 => Ok(Barriers::Unknown),
+            Err(error) => Err(Failure::new(format!("reading ConfigMap {name}"), error)),
+        }
     }
 
     async fn fetch_events_by(&self, fields: String) -> Result<Vec<Event>, Failure> {

@@ -9,6 +9,7 @@ use super::{
     Seen,
     container::{ContainerStory, containers},
     gate::{GateStory, gate},
+    launch::{LaunchStory, launch},
     request::RequestStory,
     timeline::{self, Moment},
 };
@@ -32,6 +33,8 @@ pub(crate) struct PodStory {
     containers: Vec<ContainerStory>,
     /// The readiness gate, where it is shut.
     shut_gate: Option<GateStory>,
+    /// Where its containers start level by level.
+    launch: Option<LaunchStory>,
     /// All that are active and the youngest that have ended, youngest first.
     requests: Vec<RequestStory>,
     /// How many older ones there are that have ended.
@@ -63,6 +66,7 @@ impl PodStory {
             deleted_at: deleted.map(|time| time.0),
             containers,
             shut_gate: gate(pod),
+            launch: launch(seen),
             requests,
             older_requests,
             timeline,
@@ -74,6 +78,7 @@ impl PodStory {
         let mut lines = vec![self.head(), "Containers:".to_owned()];
         let containers = self.containers.iter();
         lines.extend(containers.flat_map(|it| indented(it.lines())));
+        lines.extend(self.launch.iter().flat_map(LaunchStory::lines));
         lines.extend(self.shut_gate.iter().flat_map(GateStory::lines));
         if !self.requests.is_empty() {
             lines.push("Requests:".to_owned());

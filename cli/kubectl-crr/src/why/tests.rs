@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Event;
 use model::labels;
 use serde_json::{Value, json};
 
-use super::{Seen, container::containers, pod::PodStory};
+use super::{Barriers, Seen, container::containers, pod::PodStory};
 
 /// A second of the first minute of 2026.
 fn at(second: u32) -> String {
@@ -86,6 +86,7 @@ fn seen(pod: Value, requests: &[Value], events: &[Value]) -> Seen {
         pod: serde_json::from_value(pod).unwrap(),
         requests: all(requests),
         events: all(events),
+        barriers: Barriers::Unknown,
     }
 }
 
