@@ -71,7 +71,7 @@ fn why(pod: &Pod, status: Option<&ContainerStatus>) -> String {
         }
         ContainerState::Waiting { reason, message } => match (reason, message) {
             (Some(reason), _) if is_for_its_key(pod, status) => {
-                format!("the kubelet has not looked again since its key is there ({reason})")
+                format!("the kubelet has found no key for it yet ({reason})")
             }
             (Some(reason), Some(message)) => format!("{reason}: {message}"),
             (Some(text), None) | (None, Some(text)) => text.clone(),

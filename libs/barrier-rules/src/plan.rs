@@ -96,6 +96,14 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         wake_at: None,
     };
     watch_the_clock(&mut plan, snapshot, now);
+    if let MapView::Present(map) = snapshot.map
+        && whose(map, snapshot.pod) == Whose::EarlierPods
+        && map.is_being_deleted
+    {
+        let look_again_at = now + BLOCKED_AGAIN_AFTER;
+        let planned = plan.wake_at.unwrap_or(look_again_at);
+        plan.wake_at = Some(planned.min(look_again_at));
+    }
     plan
 }
 
@@ -130,6 +138,8 @@ fn next_write(snapshot: &Snapshot<'_>, levels: &[Priority], stage: &Stage) -> Op
         MapView::Absent => Some(Write::CreateMap { keys: wanted }),
         MapView::Present(map) => match whose(map, snapshot.pod) {
             Whose::Foreign => None,
+            // It goes when its finalizers are done; until then neither a deletion nor a creation helps.
+            Whose::EarlierPods if map.is_being_deleted => None,
             Whose::EarlierPods => Some(Write::DeleteMap {
                 uid: map.uid.clone(),
             }),
@@ -206,13 +216,13 @@ fn watch_the_clock(plan: &mut Plan, snapshot: &Snapshot<'_>, now: Timestamp) {
     let Stage::Waiting { level, containers } = &plan.stage else {
         return;
     };
-    if snapshot.pod.pod.node.is_none()
-        || (snapshot.pod.is_completed && have_begun(snapshot, containers))
-    {
+    if snapshot.pod.pod.node.is_none() {
         return;
     }
     let since = match snapshot.current {
         Some(current) if current.level == *level => current.since,
+        // A pod that was launched before our time may lack a container for any reason.
+        Some(_) | None if snapshot.pod.is_completed => return,
         Some(_) | None => now,
     };
     let stuck_at = since + snapshot.stuck_after;
@@ -222,14 +232,6 @@ fn watch_the_clock(plan: &mut Plan, snapshot: &Snapshot<'_>, now: Timestamp) {
     } else {
         plan.wake_at = Some(stuck_at);
     }
-}
-
-/// With all levels open, a container that was once created is no matter of the launch any more.
-fn have_begun(snapshot: &Snapshot<'_>, containers: &[Waiting]) -> bool {
-    containers.iter().all(|waiting| {
-        let status = snapshot.pod.pod.container(&waiting.container);
-        status.is_some_and(|status| status.container_id.is_some())
-    })
 }
 
 #[cfg(test)]

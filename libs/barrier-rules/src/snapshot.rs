@@ -17,7 +17,7 @@ pub struct Snapshot<'a> {
     pub map: &'a MapView,
     /// The instances that the node says it started, in this pod.
     pub started: &'a BTreeMap<ContainerName, ContainerId>,
-    /// The level that was waited for at the last plan.
+    /// The level that was waited for at the last plan; `None` for a pod whose launch was not seen.
     pub current: Option<CurrentLevel>,
     /// A level that is not up for so long earns a warning.
     pub stuck_after: Duration,
@@ -33,7 +33,7 @@ pub enum MapView {
     Present(BarrierMap),
 }
 
-/// A level that is waited for, and since when by our own clock.
+/// A level that is waited for, and when it was first, by our own clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurrentLevel {
     pub level: Priority,

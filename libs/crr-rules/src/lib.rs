@@ -31,7 +31,17 @@ pub const NODE_SILENCE_SHOWN: Duration = Duration::from_secs(5);
 
 /// States that change sooner than this after the last write wait for the next one: a recreate that is
 /// over within it costs one status write at its start and one at its end.
-pub const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(3);
+
+/// So many requests at work make progress be written half as often.
+const FEW_REQUESTS: u32 = 16;
+
+/// How often progress is written while so many requests are at work: a burst is to cost the API server no more for each
+/// than one alone, and it is over before anybody has read them all.
+pub fn progress_interval(active: usize) -> Duration {
+    let active = u32::try_from(active).unwrap_or(u32::MAX);
+    PROGRESS_INTERVAL.saturating_mul(1 + active / FEW_REQUESTS)
+}
 
 /// The grace where neither the CRR nor the pod names one (Kubernetes' default).
 pub const DEFAULT_GRACE: Duration = Duration::from_secs(30);

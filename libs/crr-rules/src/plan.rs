@@ -16,8 +16,7 @@ use model::{
 };
 
 use crate::{
-    CrrEvent, DEFAULT_GRACE, NODE_SILENCE_LIMIT, NODE_SILENCE_SHOWN, OrderProgress,
-    PROGRESS_INTERVAL, Snapshot, Turn,
+    CrrEvent, DEFAULT_GRACE, NODE_SILENCE_LIMIT, NODE_SILENCE_SHOWN, OrderProgress, Snapshot, Turn,
     back_off::{Return, judge_back_off},
     conditions::{Situation, conditions},
     container::{Judgement, container_status, judge, node_pod_uid, present_pod, stopped_instance},
@@ -203,7 +202,7 @@ fn work(
     if wanted != snapshot.crr.status {
         let due = snapshot
             .status_written_at
-            .map(|written_at| written_at + PROGRESS_INTERVAL);
+            .map(|written_at| written_at + snapshot.progress_every);
         match due.filter(|due| now < *due) {
             Some(due) => wake.push(Some(due)),
             None => write = Some(Write::Status(wanted)),

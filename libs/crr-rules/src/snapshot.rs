@@ -2,7 +2,7 @@
 //!
 //! Owns the observed state's shape. How it is observed is the scheduler's business.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use jiff::Timestamp;
 use model::{
@@ -31,6 +31,8 @@ pub struct Snapshot {
     pub turn: Turn,
     /// When this leader last wrote the CRR's status.
     pub status_written_at: Option<Timestamp>,
+    /// So long after that, progress is written again.
+    pub progress_every: Duration,
 }
 
 /// An order of the CRR, and which instance it names.

@@ -89,6 +89,8 @@ pub struct BarrierMap {
     pub owners: Vec<PodUid>,
     /// Whether it bears our label.
     pub is_labelled: bool,
+    /// It was deleted, and is there until its finalizers are done.
+    pub is_being_deleted: bool,
     pub keys: BTreeSet<Priority>,
 }
 

@@ -60,6 +60,8 @@ enum Written {
     Pod(Box<Pod>),
     /// The pod of that uid is no more.
     NoPod,
+    /// The API server has too much to do with the object just now.
+    Busy,
 }
 
 /// The leader.
@@ -202,14 +204,8 @@ impl Driver {
 
     /// What the leader shows at `/state`.
     fn describe(&self, bus: &Bus) -> Value {
-        let launching = self.launching.iter().filter_map(|pod| {
-            let tracked = self.tracked.get(pod)?;
-            Some(json!({
-                "pod": pod.to_string(),
-                "told": tracked.launch.told.map(model::launch::Priority::key),
-                "isWriting": tracked.is_writing,
-            }))
-        });
+        let launching = self.launching.iter();
+        let launching = launching.filter_map(|pod| Some(self.tracked.get(pod)?.describe()));
         json!({
             "leads": true,
             "busIsConnected": bus.is_connected(),

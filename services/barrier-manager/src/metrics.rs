@@ -38,7 +38,7 @@ impl Metrics {
         registry.register("launching", help, metrics.launching.clone());
         let help = "Launches seen to their end";
         registry.register("launched", help, metrics.launched.clone());
-        let help = "Levels that were not up within the set time";
+        let help = "Warnings told of pods: a level not up within the set time, or barriers that cannot be opened";
         registry.register("stuck", help, metrics.stuck.clone());
         let help = "Time from a level's turn until all its containers were up";
         let duration = metrics.level_duration.clone();

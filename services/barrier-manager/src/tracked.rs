@@ -7,12 +7,13 @@ use std::{
     time::Duration,
 };
 
-use barrier_rules::{CurrentLevel, MapView, Snapshot, Stage};
+use barrier_rules::{CurrentLevel, MapView, Snapshot, Stage, Waiting};
 use jiff::Timestamp;
 use model::{
     ids::{ContainerId, ContainerName},
     launch::{LaunchPod, Priority},
 };
+use serde_json::{Value, json};
 use service_kit::{backoff::Backoff, trace};
 use tracing::{Span, info, info_span};
 
@@ -32,6 +33,12 @@ pub(crate) struct Tracked {
     pub(crate) told: BTreeSet<String>,
     pub(crate) backoff: Backoff,
     current: Option<CurrentLevel>,
+    /// When each level was first waited for while the pod had a node: before, no kubelet could have brought it up.
+    since: BTreeMap<Priority, Timestamp>,
+    /// What the level waits for.
+    waiting: Vec<Waiting>,
+    /// Something else was there than was known, so many times one after the other.
+    pub(crate) surprises: u32,
     /// While it launches: the whole and the present level.
     spans: Option<(Span, Span)>,
     /// It was seen launched: what becomes of its containers later is no launch.
@@ -49,6 +56,9 @@ impl Tracked {
             told: BTreeSet::new(),
             backoff: Backoff::new(WRITE_AGAIN_AFTER, LONGEST_WRITE_PAUSE),
             current: None,
+            since: BTreeMap::new(),
+            waiting: Vec::new(),
+            surprises: 0,
             spans: None,
             is_launched: false,
         }
@@ -68,6 +78,17 @@ impl Tracked {
                 None => self.end(stage, metrics),
             }
         }
+        let was_seen = !self.launch.is_completed || !self.since.is_empty();
+        if let Some(level) = level
+            && self.launch.pod.node.is_some()
+            && was_seen
+        {
+            self.since.entry(level).or_insert(now);
+        }
+        self.waiting = match stage {
+            Stage::Waiting { containers, .. } if level.is_some() => containers.clone(),
+            Stage::Waiting { .. } | Stage::Launched | Stage::Blocked | Stage::Over => Vec::new(),
+        };
         self.is_launched |= *stage == Stage::Launched;
     }
 
@@ -119,6 +140,18 @@ impl Tracked {
         spans.map_or_else(Span::none, |(_, level)| level.clone())
     }
 
+    /// As `/state` shows it.
+    pub(crate) fn describe(&self) -> Value {
+        let waiting = self.waiting.iter();
+        let waiting = waiting.map(|it| (it.container.to_string(), json!(it.why)));
+        json!({
+            "pod": self.launch.pod.key.to_string(),
+            "level": self.current.map(|current| current.level.key()),
+            "waitingFor": waiting.collect::<serde_json::Map<_, _>>(),
+            "isWriting": self.is_writing,
+        })
+    }
+
     pub(crate) fn is_launching(&self) -> bool {
         self.current.is_some()
     }
@@ -128,7 +161,10 @@ impl Tracked {
             pod: &self.launch,
             map,
             started: &self.started,
-            current: self.current,
+            current: self.current.and_then(|CurrentLevel { level, .. }| {
+                let since = *self.since.get(&level)?;
+                Some(CurrentLevel { level, since })
+            }),
             stuck_after,
         }
     }
@@ -137,4 +173,49 @@ impl Tracked {
 /// Resource versions of one resource can be compared as numbers (KEP-5504); what is none counts as newest.
 pub(crate) fn parse_version(version: &str) -> u64 {
     version.parse().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use barrier_rules::plan;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    fn pod(node: Option<&str>) -> LaunchPod {
+        let source = json!({ "configMapKeyRef": { "name": "web-barrier", "key": "p_0" } });
+        let object = json!({
+            "metadata": { "name": "web", "namespace": "shop", "uid": "u" },
+            "spec": {
+                "nodeName": node,
+                "containers": [{
+                    "name": "app",
+                    "env": [{ "name": "KRUISE_CONTAINER_BARRIER", "valueFrom": source }],
+                }],
+            },
+        });
+        let object = serde_json::from_value(object).unwrap();
+        k8s_api::convert::launch_pod_from_object(&object).unwrap()
+    }
+
+    #[test]
+    fn the_time_without_a_node_is_no_level_time() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let at = |seconds| Timestamp::from_second(seconds).unwrap();
+        let stuck_after = Duration::from_secs(60);
+        let mut tracked = Tracked::new(pod(None));
+        let mut events_at = |node, seconds| {
+            tracked.launch = pod(node);
+            let plan = plan(
+                &tracked.snapshot(&MapView::Absent, stuck_after),
+                at(seconds),
+            );
+            tracked.note(&plan.stage, &metrics, at(seconds));
+            plan.events.len()
+        };
+        assert_eq!(events_at(None, 0), 0);
+        assert_eq!(events_at(Some("node-1"), 600), 0);
+        assert_eq!(events_at(Some("node-1"), 659), 0);
+        assert_eq!(events_at(Some("node-1"), 660), 1);
+    }
 }

@@ -4,6 +4,8 @@
 
 mod pods;
 
+use std::sync::Arc;
+
 use futures::{Stream, StreamExt};
 use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::api::core::v1::Pod;
@@ -18,14 +20,19 @@ use model::{
     labels,
 };
 use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tracing::warn;
 
 use crr_rules::PodView;
+
+/// How many writes are under way at most: in a burst they are not to keep the API server from our own lease.
+const AT_ONCE: usize = 16;
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
     streaming_lists: bool,
+    room: Arc<Semaphore>,
 }
 
 /// Why an object was not written.
@@ -56,7 +63,14 @@ impl Cluster {
         Self {
             client,
             streaming_lists,
+            room: Arc::new(Semaphore::new(AT_ONCE)),
         }
+    }
+
+    /// Waits until a write may begin.
+    async fn room(&self) -> Option<SemaphorePermit<'_>> {
+        // It is never closed.
+        self.room.acquire().await.ok()
     }
 
     /// All CRRs of the cluster, for ever; failures are logged and tried again with back-off.
@@ -125,6 +139,7 @@ impl Cluster {
         });
         let parameters = PatchParams::default();
         let api = self.crrs(crr);
+        let _room = self.room().await;
         Ok(api
             .patch_status(crr.name.as_str(), &parameters, &Patch::Merge(&patch))
             .await?)
@@ -175,6 +190,7 @@ impl Cluster {
         patch: &Value,
     ) -> Result<ContainerRecreateRequest, WriteError> {
         let (name, parameters) = (crr.name.as_str(), PatchParams::default());
+        let _room = self.room().await;
         Ok(self
             .crrs(crr)
             .patch(name, &parameters, &Patch::Merge(patch))
@@ -190,6 +206,7 @@ impl Cluster {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
+        let _room = self.room().await;
         self.crrs(crr)
             .delete(crr.name.as_str(), &parameters)
             .await?;

@@ -13,7 +13,7 @@ use std::{
 };
 
 use bus::{Bus, Delivery};
-use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan};
+use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan, progress_interval};
 use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::runtime::watcher;
@@ -97,6 +97,8 @@ pub(crate) struct Driver {
     metrics: Metrics,
     state: StateCell,
     tracked: BTreeMap<CrrKey, Tracked>,
+    /// How many of them have not ended.
+    active: usize,
     /// While the CRR watch lists: those not listed yet, which are gone when it is done.
     unlisted: BTreeSet<CrrKey>,
     pods: BTreeMap<PodKey, WatchedPod>,
@@ -120,6 +122,7 @@ impl Driver {
             metrics,
             state,
             tracked: BTreeMap::new(),
+            active: 0,
             unlisted: BTreeSet::new(),
             pods: BTreeMap::new(),
             book: OrderBook::default(),
@@ -160,7 +163,9 @@ impl Driver {
                 self.advance(&crr);
             }
             self.state.store(self.describe());
-            self.metrics.active.set(self.active_count());
+            self.active = self.count_active();
+            let active = i64::try_from(self.active).unwrap_or(i64::MAX);
+            self.metrics.active.set(active);
         }
     }
 
@@ -239,7 +244,9 @@ impl Driver {
         let Some(tracked) = self.tracked.get(crr) else {
             return;
         };
-        let snapshot = tracked.snapshot(view, turn, &self.book, &self.drops);
+        let books = (&self.book, &self.drops);
+        let progress_every = progress_interval(self.active);
+        let snapshot = tracked.snapshot(view, turn, books, progress_every);
         let plan = plan(&snapshot, now);
         self.act(crr, plan, now);
     }
@@ -285,12 +292,8 @@ impl Driver {
         .min(LONGEST_WAIT)
     }
 
-    fn active_count(&self) -> i64 {
-        let active = self
-            .tracked
-            .values()
-            .filter(|tracked| !is_ended(&tracked.crr))
-            .count();
-        i64::try_from(active).unwrap_or(i64::MAX)
+    fn count_active(&self) -> usize {
+        let tracked = self.tracked.values();
+        tracked.filter(|tracked| !is_ended(&tracked.crr)).count()
     }
 }

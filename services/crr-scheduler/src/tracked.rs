@@ -3,7 +3,10 @@
 //! Owns what is known of it beside the order book: the object as last read or written, and its span. All of
 //! it can be read again from the API server.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use crr_rules::{DropBook, OrderBook, PodView, Seen, Snapshot, Turn};
 use jiff::Timestamp;
@@ -124,8 +127,8 @@ impl Tracked {
         &self,
         pod: PodView,
         turn: Turn,
-        book: &OrderBook,
-        drops: &DropBook,
+        (book, drops): (&OrderBook, &DropBook),
+        progress_every: Duration,
     ) -> Snapshot {
         let known = self.crr.containers.iter().filter_map(|container| {
             let id = OrderId::stop(&self.crr.uid, &container.name);
@@ -145,6 +148,7 @@ impl Tracked {
             nudged_at: self.nudged_at,
             turn,
             status_written_at: self.status_written_at,
+            progress_every,
         }
     }
 

@@ -82,6 +82,7 @@ impl Memory {
             nudged_at: None,
             turn: Turn::Mine,
             status_written_at: self.status_written_at,
+            progress_every: crr_rules::progress_interval(1),
         };
         let plan = plan(&snapshot, now);
         let wanted = plan.order.filter(|_| plan.write.is_none());

@@ -62,6 +62,7 @@ fn names(names: &[&str]) -> Snapshot {
         nudged_at: None,
         turn: Turn::Mine,
         status_written_at: None,
+        progress_every: crate::progress_interval(1),
     }
 }
 

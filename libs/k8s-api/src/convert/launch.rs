@@ -84,6 +84,7 @@ pub fn barrier_map_from_object(object: &ConfigMap) -> BarrierMap {
             .map(|owner| owner.uid.as_str().into())
             .collect(),
         is_labelled: label.is_some_and(|value| value == labels::LAUNCH_BARRIER_TRUE),
+        is_being_deleted: metadata.deletion_timestamp.is_some(),
         keys: keys.filter_map(|key| Priority::from_key(key)).collect(),
     }
 }

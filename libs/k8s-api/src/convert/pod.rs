@@ -42,7 +42,8 @@ pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
 
     let mut containers = Vec::new();
     for entry in status.container_statuses.unwrap_or_default() {
-        containers.push(container_status(entry, restart_policy)?);
+        let policy = own_policy(spec, &entry.name).unwrap_or(restart_policy);
+        containers.push(container_status(entry, policy)?);
     }
     for entry in status.init_container_statuses.unwrap_or_default() {
         if is_native_sidecar(spec, &entry.name) {
@@ -97,6 +98,15 @@ fn static_uid(metadata: &ObjectMeta) -> Option<PodUid> {
     annotations
         .get(labels::CONFIG_HASH)
         .map(|hash| PodUid::new(hash.clone()))
+}
+
+/// How a container comes back, where it says so itself (KEP-5307).
+fn own_policy(spec: &core::PodSpec, name: &str) -> Option<RestartPolicy> {
+    let container = spec.containers.iter().find(|it| it.name == name)?;
+    container
+        .restart_policy
+        .as_deref()
+        .map(|policy| restart_policy(Some(policy)))
 }
 
 /// An init container that is kept running (KEP-753).
@@ -177,13 +187,13 @@ mod tests {
         let object = serde_json::from_value(json!({
             "metadata": {"name": "web", "namespace": "shop", "uid": "u"},
             "spec": {
-                "containers": [{"name": "app"}],
+                "containers": [{"name": "app"}, {"name": "helper", "restartPolicy": "OnFailure"}],
                 "initContainers": [{"name": "setup"}, {"name": "proxy", "restartPolicy": "Always"}],
                 "restartPolicy": "Never",
             },
             "status": {
                 "phase": "Running",
-                "containerStatuses": [status("app")],
+                "containerStatuses": [status("app"), status("helper")],
                 "initContainerStatuses": [status("setup"), status("proxy")],
             },
         }));
@@ -200,6 +210,7 @@ mod tests {
             read,
             [
                 ("app", RestartPolicy::Never, false),
+                ("helper", RestartPolicy::OnFailure, false),
                 ("proxy", RestartPolicy::Always, true)
             ]
         );

@@ -106,7 +106,9 @@ async fn perform(
         Write::Nudge { level, completes } => {
             match cluster.nudge(pod, uid, level, completes).await {
                 Ok(object) => Ok(Written::Pod(Box::new(object))),
-                Err(WriteError::Conflict | WriteError::Gone) => Ok(Written::NoPod),
+                Err(WriteError::Gone) => Ok(Written::NoPod),
+                // Another pod of that name, which the watch will show, or a crowd of writers.
+                Err(WriteError::Conflict) => Ok(Written::Busy),
                 Err(error) => Err(error),
             }
         }

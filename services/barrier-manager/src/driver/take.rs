@@ -155,6 +155,7 @@ impl Driver {
                         self.tracked
                             .retain(|key, tracked| *key != pod || tracked.launch.pod.uid != *uid);
                     }
+                    Written::Busy => return self.look_again_later(pod, uid),
                 }
             }
             Err(error @ (WriteError::Conflict | WriteError::Gone)) => {
@@ -175,10 +176,12 @@ impl Driver {
             return BTreeSet::from([pod]); // Another pod by now; its own writes are its own.
         }
         if is_met {
+            tracked.surprises += 1;
             self.fetch_map(&pod);
             return BTreeSet::new();
         }
         tracked.is_writing = false;
+        tracked.surprises = 0;
         tracked.backoff.reset();
         BTreeSet::from([pod])
     }
@@ -197,10 +200,23 @@ impl Driver {
             Err(error) => return self.on_failed(pod, uid, &error),
         }
         match self.tracked.get_mut(&pod) {
+            // What is there was no surprise the first time; somebody works against us the second.
+            Some(tracked) if tracked.surprises > 1 => return self.look_again_later(pod, uid),
             Some(tracked) if tracked.launch.pod.uid == *uid => tracked.is_writing = false,
             Some(_) | None => {}
         }
         BTreeSet::from([pod])
+    }
+
+    fn look_again_later(&mut self, pod: PodKey, uid: &PodUid) -> BTreeSet<PodKey> {
+        if let Some(tracked) = self.tracked.get_mut(&pod)
+            && tracked.launch.pod.uid == *uid
+        {
+            tracked.is_writing = false;
+            let pause = tracked.backoff.next_delay();
+            self.wakes.insert((clock::now() + pause, pod));
+        }
+        BTreeSet::new()
     }
 
     /// The API server is away, or does not take it: told to the pod's owner, and tried again later.

@@ -1,16 +1,17 @@
 //! What the scheduler writes of pods, and the events it tells.
 
+use api_client::events::{self, Telling};
 use crr_rules::{About, CrrEvent, GateWrite, PodView};
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
 use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::{
-    api::core::v1::{Event, EventSource, ObjectReference, Pod},
-    apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
+    api::core::v1::{ObjectReference, Pod},
+    apimachinery::pkg::apis::meta::v1::Time,
 };
 use kube::{
     Api, Resource, ResourceExt,
-    api::{ObjectMeta, Patch, PatchParams, PostParams},
+    api::{Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
 use model::{
@@ -76,6 +77,7 @@ impl Cluster {
             "status": { "conditions": conditions },
         });
         let parameters = PatchParams::default();
+        let _room = self.room().await;
         let object = self
             .pods(pod)
             .patch_status(pod.name.as_str(), &parameters, &Patch::Strategic(&patch))
@@ -97,6 +99,7 @@ impl Cluster {
             },
         });
         let parameters = PatchParams::default();
+        let _room = self.room().await;
         self.pods(pod)
             .patch_metadata(pod.name.as_str(), &parameters, &Patch::Merge(&patch))
             .await?;
@@ -122,45 +125,19 @@ impl Cluster {
             About::Container(name) => part_of_pod(crr, format!("spec.containers{{{name}}}")),
             About::Sidecar(name) => part_of_pod(crr, format!("spec.initContainers{{{name}}}")),
         };
-        let object = Event {
-            metadata: ObjectMeta {
-                name: Some(event.name.clone()),
-                namespace: Some(namespace.clone()),
-                ..ObjectMeta::default()
-            },
-            involved_object: ObjectReference {
-                namespace: Some(namespace.clone()),
+        let telling = Telling {
+            component: COMPONENT,
+            name: &event.name,
+            about: ObjectReference {
+                namespace: Some(namespace),
                 ..about
             },
-            type_: Some(
-                if event.is_warning {
-                    "Warning"
-                } else {
-                    "Normal"
-                }
-                .to_owned(),
-            ),
-            reason: Some(event.reason.to_owned()),
-            message: Some(event.message.clone()),
-            action: Some(event.reason.to_owned()),
-            count: Some(1),
-            event_time: Some(MicroTime(now)),
-            first_timestamp: Some(Time(now)),
-            last_timestamp: Some(Time(now)),
-            reporting_component: Some(COMPONENT.to_owned()),
-            reporting_instance: Some(COMPONENT.to_owned()),
-            source: Some(EventSource {
-                component: Some(COMPONENT.to_owned()),
-                ..EventSource::default()
-            }),
-            ..Event::default()
+            is_warning: event.is_warning,
+            reason: event.reason,
+            message: &event.message,
         };
-        let events: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
-        match events.create(&PostParams::default(), &object).await {
-            Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-            Err(error) => Err(error.into()),
-        }
+        let _room = self.room().await;
+        Ok(events::tell(&self.client, telling, now).await?)
     }
 
     fn pods(&self, pod: &PodKey) -> Api<Pod> {

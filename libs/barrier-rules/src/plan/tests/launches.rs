@@ -36,6 +36,7 @@ impl World {
                     version: "7".to_owned(),
                     owners: vec!["u".into()],
                     is_labelled: true,
+                    is_being_deleted: false,
                     keys,
                 };
                 self.case.map = MapView::Present(map);
