@@ -78,7 +78,7 @@ pub(crate) fn start(service: &'static str, args: &KitArgs) -> Result<Telemetry, 
             .with_tracer(provider.tracer("podwright"))
             .with_location(false)
             .with_threads(false)
-            .with_filter(own_spans())
+            .with_filter(own_spans(service))
     });
     tracing_subscriber::registry()
         .with(format)
@@ -103,8 +103,9 @@ fn log_filter(directives: &str) -> Result<LogFilter, TelemetryError> {
 }
 
 /// Spans of our own crates at info: a library's inner spans are not part of a CRR's story.
-fn own_spans() -> EnvFilter {
-    EnvFilter::new("off,admission=info,crr_scheduler=info,node_executor=info,bus=info")
+fn own_spans(service: &str) -> EnvFilter {
+    let own = service.replace('-', "_");
+    EnvFilter::new(format!("off,{own}=info,bus=info"))
 }
 
 fn tracer_provider(

@@ -29,6 +29,9 @@ pub(crate) struct Launch {
     /// Pods at once: this many with and without levels, then twice as many with
     #[arg(long, default_value_t = 25, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) together: u32,
+    /// Measure memory alone, with this many pods of two levels that no node takes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=20_000))]
+    pub(crate) idle: Option<u32>,
 }
 
 #[derive(Clone, Debug, Options)]

@@ -1,6 +1,7 @@
 //! Launches level by level, beside the same pods without priorities.
 
 mod figures;
+mod idle;
 
 use std::time::Duration;
 
@@ -40,6 +41,12 @@ pub(crate) async fn measure(space: &Space, options: &Launch) -> Result<Measured>
         next: 0,
     };
     let mut measured = Measured::begin(began_at);
+    if let Some(count) = options.idle {
+        idle::hold(space, count).await?;
+        measured.memory = memory::resident();
+        pods::remove(space).await?;
+        return Ok(measured);
+    }
     for containers in LEVELS {
         for is_probed in [false, true] {
             for is_ordered in [false, true] {

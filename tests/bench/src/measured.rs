@@ -16,6 +16,8 @@ pub(crate) struct Measured {
     /// Of the requests in a row, each one's time and its container's own stop time.
     pub(crate) row: Vec<(Duration, Duration)>,
     pub(crate) together: Option<Many>,
+    /// As many bare stops at once: until the last container was ready.
+    pub(crate) bare_together: Option<Duration>,
     pub(crate) burst: Option<Many>,
     pub(crate) api: Vec<Api>,
     /// Resident kilobytes; empty where the services run elsewhere.
@@ -41,6 +43,7 @@ impl Measured {
             bare: Vec::new(),
             row: Vec::new(),
             together: None,
+            bare_together: None,
             burst: None,
             api: Vec::new(),
             memory: BTreeMap::new(),

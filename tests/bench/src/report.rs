@@ -116,6 +116,12 @@ fn times(measured: &Measured) -> Vec<String> {
                 .map(|some| format!("in a row, each: {}", some.join(" "))),
         );
     }
+    if let Some(took) = measured.bare_together {
+        let seconds = took.as_secs_f64();
+        lines.push(format!(
+            "together, bare stops: last ready after {seconds:.3} s"
+        ));
+    }
     for (name, many) in [("together", &measured.together), ("burst", &measured.burst)] {
         if let Some(many) = many {
             let (last, lost) = (many.until_last.as_secs_f64(), many.lost.len());
@@ -201,6 +207,7 @@ fn raw(measured: &Measured) -> Value {
         "bare_stop_to_ready_seconds": seconds(&measured.bare),
         "row": row.collect::<Vec<_>>(),
         "together": measured.together.as_ref().map(raw_many),
+        "bare_together_seconds": measured.bare_together.map(|took| took.as_secs_f64()),
         "burst": measured.burst.as_ref().map(raw_many),
         "api_requests": api.collect::<Vec<_>>(),
         "resident_kilobytes": measured.memory,

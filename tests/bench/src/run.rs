@@ -164,6 +164,12 @@ impl Bench<'_> {
     async fn together(&mut self, count: usize) -> Result<usize> {
         let many = self.many("together", count, &["main"]).await?;
         self.measured.together = Some(many);
+        if let Some(cluster) = self.cluster.clone() {
+            let pods: Vec<_> = (1..=count).map(|index| format!("floor-{index}")).collect();
+            pods::start(self.space, &mut self.watch, &pods).await?;
+            let took = bare::stop_all(self.space, &cluster, &mut self.watch, &pods).await?;
+            self.measured.bare_together = Some(took);
+        }
         Ok(count)
     }
 

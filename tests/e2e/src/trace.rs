@@ -1,11 +1,10 @@
-//! A request's trace, waited for.
+//! A request's or a launch's trace, waited for.
 //!
 //! Jaeger is asked through the API server, so that any cluster will do. What a trace is, is `trace_tree`'s.
 
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use k8s_api::crd::ContainerRecreateRequest;
 use kube::{Client, ResourceExt};
 use model::labels;
 use trace_tree::{Trace, TraceParent};
@@ -18,18 +17,18 @@ use crate::{
 /// Spans are sent a second after they end, and Jaeger takes a moment.
 const UNTIL_SPANS_ARE_THERE: Duration = Duration::from_secs(20);
 
-/// Waits until a request's trace is there, with spans of all that.
+/// Waits until an object's trace is there, with spans of all that.
 ///
 /// # Errors
-/// The request has no trace, or the spans never came.
+/// The object has no trace, or the spans never came.
 pub async fn wait_for_trace(
     client: &Client,
-    request: &ContainerRecreateRequest,
+    object: &impl ResourceExt,
     wanted: &[&str],
 ) -> Result<Trace> {
-    let parent = request.annotations().get(labels::TRACE_PARENT);
+    let parent = object.annotations().get(labels::TRACE_PARENT);
     let parent = parent.and_then(|text| TraceParent::parse(text));
-    let id = parent.context("the request names no trace")?.trace_id;
+    let id = parent.context("the object names no trace")?.trace_id;
     let what = format!("trace {id} with {wanted:?}");
     wait_for(&what, UNTIL_SPANS_ARE_THERE, async || {
         let trace = fetch(client, &id).await?;

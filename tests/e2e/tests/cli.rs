@@ -3,6 +3,8 @@
 use anyhow::Context;
 use e2e::{Instance, PodPlan, crr, in_space};
 use kube::api::ListParams;
+use model::labels;
+use serde_json::{Value, json};
 
 fn web() -> PodPlan {
     PodPlan::new("web").container("main").container("neighbour")
@@ -30,6 +32,35 @@ async fn a_restart_is_waited_for_listed_and_explained() {
         let (code, why, errors) = crr(space, &["why", name]).await?;
         assert_eq!(code, 0, "{errors}");
         assert!(why.contains("recreated main"), "{why}");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn every_flag_reaches_the_request() {
+    in_space("cliflags", async |space| {
+        let gates = json!([{ "conditionType": labels::KRUISE_POD_READY }]);
+        let pod = space.start(&web().with("readinessGates", gates)).await?;
+        let words = "restart web -c neighbour -c main --ordered --force --unready 1s --grace 5s --min-started 1s \
+                     --deadline 90s --ttl 1h --failure-policy Ignore --wait -o json";
+        let words: Vec<_> = words.split_whitespace().collect();
+        let (code, output, errors) = crr(space, &words).await?;
+        assert_eq!(code, 0, "{output}{errors}");
+        let request: Value = serde_json::from_str(&output)?;
+        let strategy = json!({
+            "orderedRecreate": true, "forceRecreate": true, "unreadyGracePeriodSeconds": 1,
+            "terminationGracePeriodSeconds": 5, "minStartedSeconds": 1, "failurePolicy": "Ignore",
+        });
+        let spec = &request["spec"];
+        assert_eq!(spec["strategy"], strategy);
+        assert_eq!((&spec["activeDeadlineSeconds"], &spec["ttlSecondsAfterFinished"]), (&json!(90), &json!(3600)));
+        let names: Vec<_> = spec["containers"].as_array().into_iter().flatten().map(|it| &it["name"]).collect();
+        assert_eq!(names, ["neighbour", "main"]);
+        for name in ["main", "neighbour"] {
+            let new = space.instance("web", name).await?;
+            assert_eq!(new.restart_count, Instance::of(&pod, name)?.restart_count + 1);
+        }
         Ok(())
     })
     .await;

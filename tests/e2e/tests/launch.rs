@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use e2e::{
-    Instance, Look, Ordered, PATIENCE, SHARED, Space, in_space, kubectl, started_at, wait_for,
+    Instance, Look, Ordered, PATIENCE, SHARED, Space, crr, in_space, kubectl, started_at, wait_for,
+    wait_for_trace,
 };
 use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
@@ -59,6 +60,9 @@ async fn a_bare_pod_with_priorities_starts_from_the_highest_down() {
         let map = maps(space).get("web-barrier").await?;
         let keys: Vec<_> = map.data.iter().flat_map(|data| data.keys()).collect();
         assert_eq!(keys, ["p_-5", "p_0", "p_10", "p_5"]);
+        let trace = wait_for_trace(&space.client, &pod, &["review", "launch"]).await?;
+        let levels = trace.spans.iter().filter(|span| span.name == "level");
+        assert_eq!(levels.count(), 4, "{}", trace.lines().join("\n"));
         let owner = &map.owner_references()[0];
         assert_eq!(
             (Some(&owner.uid), &*owner.kind),
@@ -230,6 +234,16 @@ async fn a_stuck_level_is_told_of_with_the_kubelets_reason() {
             assert!(message.contains(word), "{word} in {message}");
         }
         assert_eq!(space.log("web", "proxy").await?, "proxy\n");
+        let (code, why, errors) = crr(space, &["why", "pod/web"]).await?;
+        assert_eq!(code, 0, "{errors}");
+        for line in [
+            "p_10: up (proxy)",
+            "p_7: waiting (broken)",
+            "broken: ErrImageNeverPull",
+            "p_5: closed (mid)",
+        ] {
+            assert!(why.contains(line), "{line} in {why}");
+        }
         Ok(())
     })
     .await;
