@@ -2,12 +2,18 @@
 //!
 //! Owns the terminal's codes. What stands in the block is `progress`'s.
 
-use std::io::{self, IsTerminal, Write};
+use std::{
+    io::{self, IsTerminal, Write},
+    time::Duration,
+};
 
 use crate::failure::Failure;
 
 /// How wide and high a terminal is that does not say.
 const USUAL: (usize, usize) = (80, 24);
+
+/// How often what a terminal shows is made anew, for the seconds in it.
+pub(crate) const REPAINT: Duration = Duration::from_secs(1);
 
 /// How progress is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

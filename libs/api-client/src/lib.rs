@@ -4,6 +4,7 @@
 //! connection waits for the server's delayed acknowledgement of the handshake: 40 ms of a restart's 70.
 
 pub mod events;
+mod write;
 
 use std::{path::Path, time::Duration};
 
@@ -17,6 +18,8 @@ use kube::{
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use tower::{BoxError, ServiceBuilder, retry::RetryLayer, util::MapErrLayer};
+
+pub use write::WriteError;
 
 /// A peer that is silent for this long is asked whether it is there.
 const KEEPALIVE: Duration = Duration::from_secs(30);

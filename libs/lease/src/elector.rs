@@ -63,6 +63,26 @@ impl Leadership {
         // An elector that is gone renews nothing: lost as well.
         let _gone = self.0.wait_for(|held| !*held).await;
     }
+
+    /// Works while this replica leads, and begins anew each time it comes to lead; `lost` is told each time that it no
+    /// longer does. Returns with the work's own end.
+    pub async fn lead<W: Future>(
+        &mut self,
+        mut work: impl FnMut() -> W,
+        lost: impl Fn(),
+    ) -> W::Output {
+        loop {
+            self.wait_held().await;
+            info!("Leading");
+            tokio::select! {
+                end = work() => return end,
+                () = self.wait_lost() => {
+                    info!("No longer leading");
+                    lost();
+                }
+            }
+        }
+    }
 }
 
 /// Contends for one Lease on behalf of one replica.

@@ -4,6 +4,7 @@
 
 use std::{collections::BTreeSet, sync::Arc};
 
+pub(crate) use api_client::WriteError;
 use api_client::events::{self, Telling};
 use barrier_rules::LaunchEvent;
 use futures::{Stream, StreamExt};
@@ -37,44 +38,6 @@ pub(crate) struct Cluster {
     client: Client,
     streaming_lists: bool,
     room: Arc<Semaphore>,
-}
-
-/// Why an object was not written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
-    #[error("another object of that name is there")]
-    Conflict,
-    #[error("the object is gone")]
-    Gone,
-    #[error("failed to write to the API server")]
-    Failed(#[source] Box<kube::Error>),
-}
-
-impl From<kube::Error> for WriteError {
-    fn from(error: kube::Error) -> Self {
-        match &error {
-            kube::Error::Api(status) if status.code == 409 => Self::Conflict,
-            kube::Error::Api(status) if status.code == 404 => Self::Gone,
-            _ => Self::Failed(Box::new(error)),
-        }
-    }
-}
-
-// === impl WriteError ===
-
-impl WriteError {
-    /// What the API server has against it; `None` where it is only away.
-    pub(crate) fn refusal(&self) -> Option<&str> {
-        match self {
-            Self::Failed(error) => match &**error {
-                kube::Error::Api(status) if matches!(status.code, 400 | 403 | 422) => {
-                    Some(&status.message)
-                }
-                _ => None,
-            },
-            Self::Conflict | Self::Gone => None,
-        }
-    }
 }
 
 // === impl Cluster ===

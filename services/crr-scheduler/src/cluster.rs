@@ -6,6 +6,7 @@ mod pods;
 
 use std::sync::Arc;
 
+pub(crate) use api_client::WriteError;
 use futures::{Stream, StreamExt};
 use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::api::core::v1::Pod;
@@ -33,27 +34,6 @@ pub(crate) struct Cluster {
     client: Client,
     streaming_lists: bool,
     room: Arc<Semaphore>,
-}
-
-/// Why an object was not written.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum WriteError {
-    #[error("the object is newer than what was known of it")]
-    Conflict,
-    #[error("the object is gone")]
-    Gone,
-    #[error("failed to write to the API server")]
-    Failed(#[source] Box<kube::Error>),
-}
-
-impl From<kube::Error> for WriteError {
-    fn from(error: kube::Error) -> Self {
-        match &error {
-            kube::Error::Api(status) if status.code == 409 => Self::Conflict,
-            kube::Error::Api(status) if status.code == 404 => Self::Gone,
-            _ => Self::Failed(Box::new(error)),
-        }
-    }
 }
 
 // === impl Cluster ===

@@ -8,7 +8,6 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use lease::{Elector, Leadership, Timing};
 use service_kit::{Kit, Shutdown, StateCell, clock};
-use tracing::info;
 
 use crate::{Args, cluster::Cluster, driver::Driver, gates::open_gates, metrics::Metrics};
 
@@ -58,6 +57,7 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
 }
 
 /// What a leader works with.
+#[derive(Clone)]
 struct Leader {
     cluster: Cluster,
     bus: Bus,
@@ -68,27 +68,22 @@ struct Leader {
 // === impl Leader ===
 
 impl Leader {
-    /// Works while this replica leads, and begins anew each time it comes to lead.
+    /// Works while this replica leads.
     async fn run(self, mut leadership: Leadership, shutdown: Shutdown) -> anyhow::Result<()> {
-        loop {
-            tokio::select! {
-                () = shutdown.wait() => return Ok(()),
-                () = leadership.wait_held() => {}
-            }
-            info!("Leading");
-            let driver = Driver::new(
-                self.cluster.clone(),
-                self.bus.clone(),
-                self.metrics.clone(),
-                self.state.clone(),
-            );
-            tokio::select! {
-                () = shutdown.wait() => return Ok(()),
-                () = leadership.wait_lost() => info!("No longer leading"),
-                result = driver.run() => result.context("the driver failed")?,
-                () = open_gates(self.cluster.clone()) => {}
-            }
-            self.state.store(serde_json::json!({ "leads": false }));
+        let work = || self.clone().drive();
+        let lost = || self.state.store(serde_json::json!({ "leads": false }));
+        tokio::select! {
+            () = shutdown.wait() => Ok(()),
+            end = leadership.lead(work, lost) => end,
+        }
+    }
+
+    async fn drive(self) -> anyhow::Result<()> {
+        let gates = open_gates(self.cluster.clone());
+        let driver = Driver::new(self.cluster, self.bus, self.metrics, self.state);
+        tokio::select! {
+            end = driver.run() => end.context("the driver failed"),
+            () = gates => Ok(()),
         }
     }
 }

@@ -11,7 +11,7 @@ use model::{
     ids::OrderId,
     order::{OrderAnswer, StopReport},
 };
-use node_rules::{Effect, Event, Machine, Record, ReplyToken, Settings, Stage, UnfinishedStop};
+use node_rules::{Effect, Event, Machine, Record, ReplyToken, Settings, Stage};
 use service_kit::{Shutdown, backoff::Backoff, clock, trace};
 use tokio::{
     select,
@@ -26,6 +26,7 @@ use crate::{
     orders::Incoming,
     outside::{Acknowledged, Outside},
     store::{Store, StoreError},
+    unfinished::UnfinishedStops,
 };
 
 /// The wall clock may be set, so that no deadline is slept for in one go.
@@ -47,9 +48,6 @@ pub(crate) enum DriverError {
     #[error("work on an order panicked")]
     Panicked(#[source] JoinError),
 }
-
-/// The stops that have not ended, for the dropper; `None` until the journal is loaded.
-pub(crate) type UnfinishedStops = Option<Vec<UnfinishedStop>>;
 
 /// Carries out what the machine decides.
 pub(crate) struct Driver<O: Outside> {

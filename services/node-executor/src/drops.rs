@@ -22,8 +22,8 @@ use tracing::{Instrument, debug, info, info_span, warn};
 
 use crate::{
     cri::{Cri, CriError},
-    driver::UnfinishedStops,
     metrics::Metrics,
+    unfinished::UnfinishedStops,
 };
 
 /// So many drops at once: each is a few calls to the runtime.

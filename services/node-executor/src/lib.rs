@@ -17,6 +17,7 @@ mod run;
 mod socket;
 mod starts;
 mod store;
+mod unfinished;
 
 pub use args::Args;
 pub use run::run;

@@ -1,6 +1,6 @@
 //! `restart` of one pod: one request, and the wait for its end. Of several pods it is `workload`'s.
 
-use std::{pin::pin, time::Duration};
+use std::pin::pin;
 
 use futures::TryStreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
@@ -19,12 +19,9 @@ use crate::{
     outcome::{Outcome, lines, outcome},
     output, progress,
     request::{containers_of, request},
-    screen::{Screen, Tone},
+    screen::{REPAINT, Screen, Tone},
     target::Kind,
 };
-
-/// How often what a terminal shows is made anew, for the seconds in it.
-pub(super) const REPAINT: Duration = Duration::from_secs(1);
 
 /// Restarts, and waits if asked to.
 pub(super) async fn run(cluster: &Cluster, args: &RestartArgs) -> Result<Exit, Failure> {

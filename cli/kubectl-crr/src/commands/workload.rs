@@ -13,7 +13,6 @@ use tokio::{
     time::{Instant, interval, sleep_until},
 };
 
-use super::restart::REPAINT;
 use crate::{
     args::{DryRun, RestartArgs},
     clock,
@@ -24,7 +23,7 @@ use crate::{
     request::request,
     restarts::{Limits, Restarts, Said},
     rollout::{OnFailure, Plan},
-    screen::{Screen, Tone},
+    screen::{REPAINT, Screen, Tone},
     target::{Kind, Target},
 };
 

@@ -159,12 +159,7 @@ impl Driver {
                 }
             }
             Err(error @ (WriteError::Conflict | WriteError::Gone)) => {
-                let result = if matches!(error, WriteError::Gone) {
-                    "gone"
-                } else {
-                    "conflict"
-                };
-                self.metrics.count_write(result);
+                self.metrics.count_write(error.kind());
                 debug!(%pod, error = %ErrorChain(&error), "Something else is there than was known");
             }
             Err(error @ WriteError::Failed(_)) => return self.on_failed(pod, uid, &error),

@@ -113,7 +113,7 @@ impl Driver {
                 Some(PodView::Gone)
             }
             Err(error) => {
-                self.metrics.count_write(kind_of(&error));
+                self.metrics.count_write(error.kind());
                 debug!(%crr, error = %ErrorChain(&error), "Pod's gate was not written, trying again");
                 // A newer pod is on its way; the time is for the case that its arrival was before.
                 tracked.wake_at = Some(clock::now() + WRITE_AGAIN_AFTER);
@@ -143,7 +143,7 @@ impl Driver {
         match result {
             Ok(()) => self.metrics.count_write("ok"),
             Err(error) => {
-                self.metrics.count_write(kind_of(&error));
+                self.metrics.count_write(error.kind());
                 warn!(%crr, error = %ErrorChain(&error), "Pod was not nudged, trying again");
                 if let Some(tracked) = self.tracked.get_mut(&crr) {
                     tracked.nudged_at = None;
@@ -255,14 +255,5 @@ fn is_older(view: &PodView, known: &PodView) -> bool {
             view.uid == known.uid && parse_version(&view.version) < parse_version(&known.version)
         }
         (PodView::Unknown | PodView::Gone, _) | (_, PodView::Unknown | PodView::Gone) => false,
-    }
-}
-
-/// A failed write's label in the metrics.
-fn kind_of(error: &WriteError) -> &'static str {
-    match error {
-        WriteError::Conflict => "conflict",
-        WriteError::Gone => "gone",
-        WriteError::Failed(_) => "failed",
     }
 }
