@@ -35,6 +35,9 @@ use crate::{
 /// The longest the loop waits without looking at its deadlines.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
+/// How many launching pods are shown at `/state`: it is written anew with every event.
+const SHOWN: usize = 50;
+
 /// Everything that can wake the leader.
 enum Event {
     /// A pod was seen, or the watch began anew.
@@ -204,13 +207,14 @@ impl Driver {
 
     /// What the leader shows at `/state`.
     fn describe(&self, bus: &Bus) -> Value {
-        let launching = self.launching.iter();
+        let launching = self.launching.iter().take(SHOWN);
         let launching = launching.filter_map(|pod| Some(self.tracked.get(pod)?.describe()));
         json!({
             "leads": true,
             "busIsConnected": bus.is_connected(),
             "pods": self.tracked.len(),
-            "launching": launching.collect::<Vec<_>>(),
+            "launching": self.launching.len(),
+            "someLaunching": launching.collect::<Vec<_>>(),
         })
     }
 }

@@ -34,8 +34,7 @@ impl Driver {
             watcher::Event::Delete(pod) => {
                 let gone = key_of(pod.namespace(), &pod.name_any());
                 let uid = pod.uid().unwrap_or_default();
-                self.tracked
-                    .retain(|key, tracked| *key != gone || tracked.launch.pod.uid.as_str() != uid);
+                self.forget(&gone, &PodUid::new(uid));
                 BTreeSet::from([gone])
             }
             watcher::Event::InitDone => {
@@ -45,6 +44,14 @@ impl Driver {
                 }
                 gone
             }
+        }
+    }
+
+    /// The pod of that uid is no more; another of its name may be there.
+    fn forget(&mut self, pod: &PodKey, uid: &PodUid) {
+        let known = self.tracked.get(pod);
+        if known.is_some_and(|tracked| tracked.launch.pod.uid == *uid) {
+            self.tracked.remove(pod);
         }
     }
 
@@ -94,8 +101,9 @@ impl Driver {
                     return BTreeSet::new();
                 };
                 let uid = map.uid().unwrap_or_default();
-                self.maps
-                    .retain(|key, known| *key != pod || known.uid != uid);
+                if self.maps.get(&pod).is_some_and(|known| known.uid == uid) {
+                    self.maps.remove(&pod);
+                }
                 BTreeSet::from([pod])
             }
             watcher::Event::InitDone => {
@@ -152,8 +160,7 @@ impl Driver {
                         self.see_pod(&object);
                     }
                     Written::NoPod => {
-                        self.tracked
-                            .retain(|key, tracked| *key != pod || tracked.launch.pod.uid != *uid);
+                        self.forget(&pod, uid);
                     }
                     Written::Busy => return self.look_again_later(pod, uid),
                 }
