@@ -104,6 +104,35 @@ async fn a_level_is_up_when_all_its_containers_are_ready() {
 }
 
 #[tokio::test]
+async fn both_ways_to_ask_order_with_probes_and_without() {
+    in_space("launch-ways", async |space| {
+        let by_place = Ordered::new("place-plain")
+            .by_place()
+            .container("a", None)
+            .container("b", None)
+            .container("c", None);
+        space.create_ordered(&by_place).await?;
+        let probed = |container: &mut Value| {
+            let probe = json!({ "exec": { "command": ["true"] }, "periodSeconds": 1 });
+            container["readinessProbe"] = probe;
+        };
+        let by_number = Ordered::new("number-probed")
+            .container("c", Some("-1"))
+            .changed(probed)
+            .container("b", None)
+            .changed(probed)
+            .container("a", Some("+1"))
+            .changed(probed);
+        space.create_ordered(&by_number).await?;
+        for pod in ["place-plain", "number-probed"] {
+            check_order(space, pod, &["a", "b", "c"]).await?;
+        }
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn pods_of_a_deployment_are_ordered() {
     in_space("launch-deploy", async |space| {
         let deployment = json!({
