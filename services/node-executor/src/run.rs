@@ -60,8 +60,8 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
         orders_held: held_tx,
         runtime: runtime.clone(),
     };
+    let starts = StartTeller::new(node.clone(), runtime.clone(), metrics.clone());
     let driver = Driver::new(settings(&args), store, node, report);
-    let starts = StartTeller::new(cri.clone(), bus.clone(), name.clone(), metrics.clone());
     let dropper = Dropper::new(cri.clone(), metrics, driver.unfinished());
     let boot_id = presence::load_boot_id().await;
     let teller = Teller {

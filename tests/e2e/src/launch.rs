@@ -57,6 +57,14 @@ impl Ordered {
         })
     }
 
+    /// A probed container whose first instance crashes.
+    pub fn crashing_once(self, name: &str, priority: Option<&str>) -> Self {
+        let crash = "test -f /shared/crashed || { touch /shared/crashed; exit 1; };";
+        self.probed(name, priority).changed(|container| {
+            container["command"] = json!(["sh", "-c", format!("{BEGIN} {crash} {LIVE}")]);
+        })
+    }
+
     fn add(mut self, name: &str, priority: Option<&str>, then: &str) -> Self {
         let command = format!("{BEGIN} {then}");
         self.plan = self.plan.container_running(name, &command);

@@ -11,7 +11,7 @@ use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams},
+    api::{DeleteParams, ListParams, PostParams},
 };
 use model::labels;
 use serde_json::{Value, json};
@@ -225,6 +225,143 @@ async fn a_recreated_container_waits_for_nothing_and_a_lost_map_comes_back() {
         Ok(())
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_crash_at_its_level_holds_the_next_back_until_it_is_up_again() {
+    in_space("launch-crash", async |space| {
+        let ordered = Ordered::new("web")
+            .by_place()
+            .crashing_once("first", None)
+            .container("second", None);
+        space.create_ordered(&ordered).await?;
+        space.wait_line("web", "first", "first").await?;
+        let crashed = wait_for("the second instance", PATIENCE, async || {
+            let instance = space.instance("web", "first").await?;
+            let count = instance.restart_count;
+            Ok(Look::is(count == 1, format!("{count} restarts")))
+        });
+        crashed.await?;
+        space.let_up("web", "first").await?;
+        space.wait_launched("web").await?;
+        space.wait_ready("web").await?;
+        assert_eq!(space.log("web", "first").await?, "first\nfirst\nsecond\n");
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_pod_deleted_in_mid_launch_leaves_nothing_behind_and_is_ordered_again() {
+    in_space("launch-delete", async |space| {
+        let ordered = Ordered::new("web")
+            .by_place()
+            .probed("first", None)
+            .container("second", None);
+        space.create_ordered(&ordered).await?;
+        space.wait_line("web", "first", "first").await?;
+        space
+            .pods()
+            .delete("web", &DeleteParams::default().grace_period(1))
+            .await?;
+        let gone = wait_for(
+            "the pod and its ConfigMap to be gone",
+            PATIENCE,
+            async || {
+                let pod = space.pods().get_opt("web").await?.map(|pod| pod.uid());
+                let map = maps(space).get_opt("web-barrier").await?;
+                let left = (pod, map.map(|map| map.data));
+                Ok(Look::is(left == (None, None), format!("{left:?}")))
+            },
+        );
+        gone.await?;
+        space.create_ordered(&ordered).await?;
+        space.wait_line("web", "first", "first").await?;
+        space.let_up("web", "first").await?;
+        check_order(space, "web", &["first", "second"]).await?;
+        Ok(())
+    })
+    .await;
+}
+
+/// Adds a container to each pod that has barriers by then, so that our webhook has to be asked again.
+fn late_adder(space: &Space) -> Value {
+    let late = "JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{\
+        name: 'late', image: 'busybox', imagePullPolicy: 'IfNotPresent', \
+        command: ['sh', '-c', 'echo late >> /shared/log; tail -f /dev/null'], \
+        volumeMounts: [Object.spec.containers.volumeMounts{name: 'shared', mountPath: '/shared'}]}}";
+    let is_ours = format!(
+        "has(object.metadata.labels) && '{}' in object.metadata.labels",
+        labels::LAUNCH_BARRIER
+    );
+    let is_without = "!object.spec.containers.exists(container, container.name == 'late')";
+    json!({
+        "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
+        "metadata": { "name": space.name },
+        "spec": {
+            "reinvocationPolicy": "IfNeeded",
+            "matchConstraints": {
+                "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": space.name } },
+                "resourceRules": [{
+                    "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"],
+                }],
+            },
+            "matchConditions": [
+                { "name": "has-barriers", "expression": is_ours },
+                { "name": "has-no-late-container", "expression": is_without },
+            ],
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": format!("[{late}]") } }],
+        },
+    })
+}
+
+#[tokio::test]
+async fn a_container_that_is_added_after_our_review_has_its_level() {
+    in_space("launch-late", async |space| {
+        let binding = json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicyBinding",
+            "metadata": { "name": space.name }, "spec": { "policyName": space.name },
+        });
+        let ordered = Ordered::new("web")
+            .container("main", None)
+            .container("proxy", Some("10"));
+        apply(space, &late_adder(space)).await?;
+        apply(space, &binding).await?;
+        let launched = launch_with_late(space, &ordered).await;
+        for kind in ["mutatingadmissionpolicybinding", "mutatingadmissionpolicy"] {
+            kubectl(&["delete", kind, &space.name], "").await?;
+        }
+        let pod = launched?;
+        let containers = pod.spec.context("a spec")?.containers;
+        let late = containers.iter().find(|container| container.name == "late");
+        let last = late.and_then(|container| container.env.as_ref()?.last());
+        let source = last.and_then(|variable| variable.value_from.as_ref()?.config_map_key_ref.as_ref());
+        assert_eq!(source.context("a barrier")?.key, "p_0");
+        let log = space.log("web", "proxy").await?;
+        let mut begun: Vec<_> = log.lines().collect();
+        begun[1..].sort_unstable();
+        assert_eq!(begun, ["proxy", "late", "main"]);
+        Ok(())
+    })
+    .await;
+}
+
+/// Launches the pod once the policy that adds a container is in force.
+async fn launch_with_late(space: &Space, ordered: &Ordered) -> Result<Pod> {
+    let probe: Pod = serde_json::from_value(ordered.manifest())?;
+    let dry_run = PostParams {
+        dry_run: true,
+        ..PostParams::default()
+    };
+    wait_for("the policy to be in force", PATIENCE, async || {
+        let made = space.pods().create(&dry_run, &probe).await?;
+        let count = made.spec.map_or(0, |spec| spec.containers.len());
+        Ok(Look::is(count == 3, format!("{count} containers")))
+    })
+    .await?;
+    space.create_ordered(ordered).await?;
+    space.wait_launched("web").await?;
+    space.wait_ready("web").await
 }
 
 #[tokio::test]
