@@ -17,6 +17,7 @@ use model::{
 use crate::{
     Snapshot,
     container::{container_status, node_pod_uid, stopped_instance, will_not_return},
+    time::after,
 };
 
 /// From the published end to the conclusion that a back-off bites.
@@ -65,7 +66,7 @@ pub(crate) fn judge_back_off(
     let Some(seen) = snapshot.seen_down.get(&container.name) else {
         return Return::ByItself; // Not noted yet: what shows the pod notes it.
     };
-    let until = seen.since + BITES_AFTER;
+    let until = after(seen.since, BITES_AFTER);
     if now < until {
         return Return::Unclear { until };
     }

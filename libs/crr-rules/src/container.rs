@@ -14,7 +14,10 @@ use model::{
     pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
 };
 
-use crate::{NODE_SILENCE_SHOWN, OrderProgress, PodView, Seen, Silence, Snapshot};
+use crate::{
+    NODE_SILENCE_SHOWN, OrderProgress, PodView, Seen, Silence, Snapshot,
+    time::{after, elapsed},
+};
 
 /// How long a silent node is asked whether it was us who stopped an instance that is gone already.
 const ASK_WHO_STOPPED: Duration = Duration::from_secs(10);
@@ -201,7 +204,7 @@ fn judge_uptime(
             container_id,
             since,
         }) if container_id == current => {
-            let until = *since + min_started;
+            let until = after(*since, min_started);
             if now >= until {
                 Judgement {
                     state: succeeded,
@@ -216,7 +219,7 @@ fn judge_uptime(
         }
         Some(_) | None => Judgement {
             state,
-            look_again_at: Some(now + min_started),
+            look_again_at: Some(after(now, min_started)),
         },
     }
 }
@@ -311,11 +314,4 @@ pub(crate) fn written_state(snapshot: &Snapshot, name: &ContainerName) -> Contai
         message: String::new(),
         is_killed: false,
     })
-}
-
-/// Time from `since` to `now`; zero when the clock went back.
-pub(crate) fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
-    now.duration_since(since)
-        .try_into()
-        .unwrap_or(Duration::ZERO)
 }

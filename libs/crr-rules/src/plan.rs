@@ -10,7 +10,7 @@ use model::{
     condition::ConditionType,
     crr::{ContainerRecreateState, ContainerSnapshot, CrrContainer, CrrStatus},
     ids::{ContainerId, OrderId},
-    order::{DropOrder, Instance, Refusal, StopOrder},
+    order::{DropOrder, Instance, MAX_GRACE, Refusal, StopOrder},
     phase::{ContainerPhase, CrrPhase},
     pod::ContainerState,
 };
@@ -22,6 +22,7 @@ use crate::{
     container::{Judgement, container_status, judge, node_pod_uid, present_pod, stopped_instance},
     events::events,
     messages,
+    time::after,
     unready::{Drain, drain},
 };
 
@@ -119,7 +120,7 @@ fn plan_active(snapshot: &Snapshot, now: Timestamp) -> Plan {
     }
     let deadline = crr
         .active_deadline
-        .map(|deadline| crr.created_at + deadline);
+        .map(|deadline| after(crr.created_at, deadline));
     if let Turn::Behind(other) = &snapshot.turn {
         let situation = Situation::Behind(other);
         let status = CrrStatus {
@@ -202,7 +203,7 @@ fn work(
     if wanted != snapshot.crr.status {
         let due = snapshot
             .status_written_at
-            .map(|written_at| written_at + snapshot.progress_every);
+            .map(|written_at| after(written_at, snapshot.progress_every));
         match due.filter(|due| now < *due) {
             Some(due) => wake.push(Some(due)),
             None => write = Some(Write::Status(wanted)),
@@ -283,8 +284,9 @@ fn silence_wake(snapshot: &Snapshot, now: Timestamp) -> Option<Timestamp> {
             | OrderProgress::Refused(_)
             | OrderProgress::Done(_) => None,
         });
-    let moments =
-        silences.flat_map(|since| [since + NODE_SILENCE_SHOWN, since + NODE_SILENCE_LIMIT]);
+    let moments = silences.flat_map(|since| {
+        [NODE_SILENCE_SHOWN, NODE_SILENCE_LIMIT].map(|limit| after(since, limit))
+    });
     moments.filter(|moment| *moment > now).min()
 }
 
@@ -304,6 +306,7 @@ fn next_stop(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Option<S
 fn stop_order(snapshot: &Snapshot, container: &CrrContainer) -> Option<StopOrder> {
     let crr = &snapshot.crr;
     let (container_id, restart_count) = target(snapshot, container)?;
+    let grace = crr.strategy.termination_grace;
     Some(StopOrder {
         id: OrderId::stop(&crr.uid, &container.name),
         attempt: 0,
@@ -315,7 +318,7 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer) -> Option<StopOrder
             container_id,
             restart_count,
         },
-        grace: crr.strategy.termination_grace.unwrap_or(DEFAULT_GRACE),
+        grace: grace.unwrap_or(DEFAULT_GRACE).min(MAX_GRACE),
         pre_stop: container.pre_stop.clone(),
         reason: format!("ContainerRecreateRequest {}", crr.key),
     })

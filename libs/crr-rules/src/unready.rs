@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use model::{condition::ConditionType, ids::CrrKey, pod::Pod};
 use serde::{Deserialize, Serialize};
 
-use crate::{GateWrite, PodView, Snapshot, Write, container::present_pod};
+use crate::{GateWrite, PodView, Snapshot, Write, container::present_pod, time::after};
 
 /// Our name in the gate's message.
 const USER_AGENT: &str = "ContainerRecreateRequest";
@@ -58,7 +58,7 @@ pub(crate) fn drain(snapshot: &Snapshot) -> Drain {
         } else {
             TIME_GRAIN
         };
-        return Drain::Until(begun.since + grace + grain);
+        return Drain::Until(after(after(begun.since, grace), grain));
     }
     if !crr.has_finalizer() {
         return Drain::Write(Write::AddFinalizer);

@@ -21,6 +21,9 @@ pub struct Instance {
     pub restart_count: u32,
 }
 
+/// The longest grace that a node takes; who asks for more means the same.
+pub const MAX_GRACE: Duration = Duration::from_secs(366 * 24 * 3600);
+
 /// "Stop this instance": the only verb with which a container is recreated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StopOrder {

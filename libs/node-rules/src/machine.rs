@@ -13,14 +13,11 @@ use std::{
 use jiff::Timestamp;
 use model::{
     ids::OrderId,
-    order::{OrderAnswer, Refusal, StopOrder},
+    order::{MAX_GRACE, OrderAnswer, Refusal, StopOrder},
 };
 
 use self::held::Held;
 use crate::{Effect, Event, InstanceState, Observed, Record, ReplyToken, UnfinishedStop};
-
-/// A grace beyond this is a mistake, and would overflow times.
-const MAX_GRACE: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// What an operator may turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::{Plan, Write};
 use crate::{
     NODE_SILENCE_LIMIT, OrderProgress, PodView, Silence, Snapshot,
     conditions::End,
-    container::elapsed,
+    time::{after, elapsed},
     unready::{Release, release},
 };
 
@@ -33,7 +33,7 @@ pub(super) fn plan_after_end(snapshot: &Snapshot, now: Timestamp) -> Plan {
     let Some((ttl, completed_at)) = crr.ttl_after_finished.zip(crr.status.completed_at) else {
         return Plan::default();
     };
-    let ends_at = completed_at + ttl;
+    let ends_at = after(completed_at, ttl);
     if now >= ends_at {
         Plan::of(Write::Delete)
     } else {
@@ -108,14 +108,15 @@ pub(super) fn reason_to_end(
         && crr.strategy.failure_policy == FailurePolicy::Fail;
     let is_late = crr
         .active_deadline
-        .is_some_and(|deadline| now >= crr.created_at + deadline);
+        .is_some_and(|deadline| now >= after(crr.created_at, deadline));
     if states.iter().all(|state| state.phase.is_final()) || has_failed {
         Some(End::Through)
     } else if has_pod_gone {
         Some(End::PodGone)
     } else if is_late {
         Some(End::Deadline)
-    } else if silent_since(snapshot).is_some_and(|since| elapsed(since, now) >= NODE_SILENCE_LIMIT)
+    } else if silent_since(snapshot, states)
+        .is_some_and(|since| elapsed(since, now) >= NODE_SILENCE_LIMIT)
     {
         Some(End::NodeSilent)
     } else {
@@ -123,11 +124,14 @@ pub(super) fn reason_to_end(
     }
 }
 
-/// Since when the node has answered no order though the bus works.
-fn silent_since(snapshot: &Snapshot) -> Option<Timestamp> {
-    let silences = snapshot
-        .orders
-        .values()
+/// Since when the node has answered no order though the bus works. What it said of a container that waits for nothing
+/// from it any more does not count.
+fn silent_since(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Option<Timestamp> {
+    let waiting = states
+        .iter()
+        .filter(|state| state.phase == ContainerPhase::Pending);
+    let silences = waiting
+        .filter_map(|state| snapshot.orders.get(&state.name))
         .filter_map(|order| match &order.progress {
             OrderProgress::Unanswered {
                 since,

@@ -3,12 +3,13 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use model::{
+    condition::{Condition, ConditionState},
     crr::{Crr, FailurePolicy, Fence, Strategy},
     ids::{ContainerName, CrrKey, PodKey},
     order::{HttpScheme, PreStop, StopOutcome},
     pod::{ContainerStatus, Pod, PodPhase, RestartPolicy},
 };
-use proptest::prelude::*;
+use proptest::{prelude::*, strategy::Strategy as _};
 
 use super::*;
 use crate::{KnownOrder, PodView, Seen, Silence};
@@ -392,6 +393,34 @@ fn names_a_silent_node_and_gives_up_after_a_minute() {
     );
 }
 
+/// Its executor was away while `a` crashed and came back slowly; it answers now, and is at work on `b`.
+#[test]
+fn a_node_that_was_silent_about_a_container_that_is_back_is_not_silent() {
+    let silent = OrderProgress::Unanswered {
+        since: at(1),
+        silence: Silence::Node,
+    };
+    let two = names(&["a", "b"])
+        .recreating()
+        .back("a")
+        .container("a", |status| status.is_ready = false)
+        .ordered("a", silent)
+        .ordered("b", OrderProgress::Accepted);
+    assert!(
+        plan(&two, at(62))
+            .status()
+            .is_none_or(|status| status.phase == Some(CrrPhase::Recreating))
+    );
+}
+
+#[test]
+fn a_grace_of_centuries_is_ordered_as_the_longest_that_a_node_takes() {
+    let one = names(&["app"]).recreating().with(|snapshot| {
+        snapshot.crr.strategy.termination_grace = Some(Duration::MAX);
+    });
+    assert_eq!(plan(&one, at(0)).order.unwrap().grace, MAX_GRACE);
+}
+
 #[test]
 fn a_bus_that_is_away_is_waited_for() {
     let away = OrderProgress::Unanswered {
@@ -454,7 +483,7 @@ fn carries_hook_and_grace_into_the_order() {
     assert_eq!(order.id.as_str(), "stop/crr-uid/app");
 }
 
-fn any_progress() -> impl AnyProgress {
+fn any_progress() -> impl Strategies<OrderProgress> {
     prop_oneof![
         Just(OrderProgress::Sent),
         Just(OrderProgress::Accepted),
@@ -474,11 +503,57 @@ fn any_progress() -> impl AnyProgress {
     ]
 }
 
-/// Any order progress; the bare word `Strategy` is the CRR's here.
-trait AnyProgress: proptest::strategy::Strategy<Value = OrderProgress> {}
-impl<S: proptest::strategy::Strategy<Value = OrderProgress>> AnyProgress for S {}
+/// proptest's; the bare word `Strategy` is the CRR's here.
+trait Strategies<T>: proptest::strategy::Strategy<Value = T> {}
+impl<T, S: proptest::strategy::Strategy<Value = T>> Strategies<T> for S {}
+
+/// Seconds as anybody may write them.
+fn any_seconds() -> impl Strategies<Duration> {
+    prop_oneof![Just(0), Just(u64::MAX), Just(i64::MAX as u64), 0..u64::MAX]
+        .prop_map(Duration::from_secs)
+}
+
+fn any_moment() -> impl Strategies<Timestamp> {
+    prop_oneof![
+        Just(Timestamp::MIN),
+        Just(Timestamp::MAX),
+        Just(at(0)),
+        Just(at(100))
+    ]
+}
 
 proptest! {
+    /// Admission lets any number through, and a status may be anybody's.
+    #[test]
+    fn no_number_and_no_moment_is_too_large(
+        [deadline, ttl, grace, unready, started] in [any_seconds(), any_seconds(), any_seconds(), any_seconds(), any_seconds()],
+        [created, written, seen, silent, now] in [any_moment(), any_moment(), any_moment(), any_moment(), any_moment()],
+        ended in any::<bool>(), is_draining in any::<bool>(),
+    ) {
+        let silence = Silence::Node;
+        let mut snapshot = names(&["a", "b"]).recreating().back("a").killed("a")
+            .ordered("b", OrderProgress::Unanswered { since: silent, silence });
+        let crr = &mut snapshot.crr;
+        crr.created_at = created;
+        crr.active_deadline = Some(deadline);
+        crr.ttl_after_finished = Some(ttl);
+        crr.strategy.termination_grace = Some(grace);
+        crr.strategy.unready_grace = is_draining.then_some(unready);
+        crr.strategy.min_started = started;
+        crr.status.conditions.push(Condition {
+            kind: ConditionType::PreRecreateGrace, state: ConditionState::True, reason: "X".to_owned(), message: String::new(), since: seen,
+        });
+        if ended {
+            crr.status.phase = Some(CrrPhase::Completed);
+            crr.status.completed_at = Some(written);
+        }
+        snapshot.status_written_at = Some(written);
+        let instance = Seen { container_id: "containerd://a-new".parse().unwrap(), since: seen };
+        snapshot.seen_running.insert("a".into(), instance.clone());
+        snapshot.seen_down.insert("b".into(), instance);
+        plan(&snapshot, now);
+    }
+
     /// Whatever is observed: nothing is ordered beside an unwritten start or end, a final state is kept,
     /// and a plan that asks for nothing names what it waits for.
     #[test]
