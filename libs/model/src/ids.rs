@@ -73,6 +73,13 @@ impl OrderId {
     pub fn drop_dead(crr_uid: &CrrUid, container: &ContainerName) -> Self {
         Self::new(format!("drop/{crr_uid}/{container}"))
     }
+
+    /// The CRR whose order it is, if it is a CRR's.
+    pub fn crr_uid(&self) -> Option<CrrUid> {
+        let (_, rest) = self.as_str().split_once('/')?;
+        let (uid, _) = rest.split_once('/')?;
+        Some(CrrUid::new(uid))
+    }
 }
 
 /// A container id as pod status spells it: `<runtime>://<id>`.

@@ -1,6 +1,6 @@
 //! How every service boots, is watched and ends.
 //!
-//! Owns argument groups, logging, traces, the admin port, shutdown, the clock and back-off.
+//! Owns argument groups, logging, traces, the admin port, shutdown, the clock, wake-ups and back-off.
 //! It knows no rule and no outside system of the product: neither Kubernetes, nor NATS, nor CRI.
 
 mod admin;
@@ -13,6 +13,7 @@ mod shutdown;
 mod tasks;
 mod telemetry;
 pub mod trace;
+mod wakes;
 
 pub use admin::{Admin, Readiness, StateCell};
 pub use args::{HasKitArgs, KitArgs, LogFormat};
@@ -20,3 +21,4 @@ pub use boot::{Kit, main};
 pub use error_chain::ErrorChain;
 pub use shutdown::Shutdown;
 pub use tasks::Tasks;
+pub use wakes::WakeSet;

@@ -12,17 +12,17 @@ use std::{
     time::Duration,
 };
 
-use bus::{Bus, Delivery};
+use bus::{Bus, Delivery, SubscribeError};
 use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan, progress_interval};
 use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::runtime::watcher;
 use model::{
-    ids::{CrrKey, OrderId, PodKey},
+    ids::{CrrKey, CrrUid, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
     presence::{Answer, Presence, Question},
 };
-use service_kit::{ErrorChain, StateCell, clock};
+use service_kit::{ErrorChain, StateCell, WakeSet, clock};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinSet},
@@ -32,9 +32,9 @@ use tracing::{debug, warn};
 
 use crate::{
     cluster::{Cluster, WriteError},
+    crrs::Crrs,
     metrics::Metrics,
     presence::PresenceTable,
-    tracked::{Tracked, is_ended},
 };
 
 /// The longest the loop waits without looking at its deadlines.
@@ -51,14 +51,13 @@ enum Event {
     Pod(PodKey, PodView),
     /// A write of a CRR was answered.
     Written(
-        CrrKey,
-        Written,
+        Writing,
         Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
     ),
     /// A node answered one sending of an order, or did not.
     Answered(CrrKey, OrderId, Result<OrderAnswer, Silence>),
     /// A write of a pod's readiness gate was answered, with the pod as written.
-    GateWritten(CrrKey, PodKey, Result<Option<PodView>, WriteError>),
+    GateWritten(CrrKey, CrrUid, PodKey, Result<Option<PodView>, WriteError>),
     /// A drop was answered, or not.
     Dropped(CrrKey, OrderId, Result<DropAnswer, Silence>),
     /// A nudge was answered.
@@ -75,13 +74,31 @@ enum Event {
     Tick,
 }
 
-/// Which write of a CRR it was.
+/// A write of a CRR that is under way.
+struct Writing {
+    crr: CrrKey,
+    uid: CrrUid,
+    /// The object's version that it was decided on.
+    version: String,
+    what: Written,
+}
+
+/// What is written of a CRR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
     Status,
     Finalizer,
     Close,
     Delete,
+}
+
+/// Why a leader cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DriveError {
+    #[error("failed to listen to the bus")]
+    Subscribe(#[from] SubscribeError),
+    #[error("the bus has closed the subscription to {0}")]
+    Closed(&'static str),
 }
 
 /// A pod that a CRR needs.
@@ -96,15 +113,17 @@ pub(crate) struct Driver {
     bus: Bus,
     metrics: Metrics,
     state: StateCell,
-    tracked: BTreeMap<CrrKey, Tracked>,
-    /// How many of them have not ended.
-    active: usize,
+    crrs: Crrs,
+    /// Until the first list is whole, a CRR's turn is unknown.
+    are_crrs_listed: bool,
     /// While the CRR watch lists: those not listed yet, which are gone when it is done.
     unlisted: BTreeSet<CrrKey>,
     pods: BTreeMap<PodKey, WatchedPod>,
     book: OrderBook,
     drops: DropBook,
     presence: PresenceTable,
+    /// When to plan again for whom.
+    wakes: WakeSet<CrrKey>,
     /// Requests under way; each ends as an event.
     requests: JoinSet<Event>,
     /// Pod watches; they end only by being dropped.
@@ -121,13 +140,14 @@ impl Driver {
             bus,
             metrics,
             state,
-            tracked: BTreeMap::new(),
-            active: 0,
+            crrs: Crrs::default(),
+            are_crrs_listed: false,
             unlisted: BTreeSet::new(),
             pods: BTreeMap::new(),
             book: OrderBook::default(),
             drops: DropBook::default(),
             presence: PresenceTable::new(Instant::now()),
+            wakes: WakeSet::default(),
             requests: JoinSet::new(),
             watches: JoinSet::new(),
             pod_events: mpsc::channel(256),
@@ -137,14 +157,14 @@ impl Driver {
     /// Leads until it is dropped.
     ///
     /// # Errors
-    /// The bus refuses a subscription.
-    pub(crate) async fn run(mut self) -> Result<(), bus::SubscribeError> {
+    /// The bus refuses a subscription, or ends one.
+    pub(crate) async fn run(mut self) -> Result<(), DriveError> {
         let mut reports = self.bus.serve_reports().await?;
         let mut presences = self.bus.watch_presence().await?;
         let mut questions = self.bus.serve_questions().await?;
         let mut crrs = Box::pin(self.cluster.watch_crrs());
         loop {
-            let wake_at = self.wake_after();
+            let wait = self.wakes.wait(clock::now(), LONGEST_WAIT);
             let event = tokio::select! {
                 Some(event) = crrs.next() => Event::Crr(Box::new(event)),
                 Some(event) = self.pod_events.1.recv() => event,
@@ -153,20 +173,27 @@ impl Driver {
                     // A request's task neither panics nor is aborted while the driver lives.
                     Err(error) => { warn!(%error, "A request's task was lost"); continue }
                 },
-                Some(report) = reports.next() => Event::Report(report),
-                Some(presence) = presences.next() => Event::Presence(presence.message),
-                Some(question) = questions.next() => Event::Asked(question),
-                () = tokio::time::sleep(wake_at) => Event::Tick,
+                report = reports.next() => Event::Report(report.ok_or(DriveError::Closed("reports"))?),
+                presence = presences.next() => {
+                    Event::Presence(presence.ok_or(DriveError::Closed("presence"))?.message)
+                }
+                question = questions.next() => {
+                    Event::Asked(question.ok_or(DriveError::Closed("questions"))?)
+                }
+                () = tokio::time::sleep(wait) => Event::Tick,
             };
-            let touched = self.take(event).await;
-            for crr in touched {
-                self.advance(&crr);
-            }
-            self.state.store(self.describe());
-            self.active = self.count_active();
-            let active = i64::try_from(self.active).unwrap_or(i64::MAX);
-            self.metrics.active.set(active);
+            self.handle(event).await;
         }
+    }
+
+    /// Takes an event in, and does what follows from it.
+    async fn handle(&mut self, event: Event) {
+        for crr in self.take(event).await {
+            self.advance(&crr);
+        }
+        self.state.store(self.describe());
+        let active = i64::try_from(self.crrs.unended().len());
+        self.metrics.active.set(active.unwrap_or(i64::MAX));
     }
 
     /// Takes an event in and says which CRRs it may concern.
@@ -174,12 +201,14 @@ impl Driver {
         match event {
             Event::Crr(event) => self.on_crr(*event),
             Event::Pod(pod, view) => self.on_pod(&pod, view),
-            Event::Written(crr, write, result) => self.on_written(crr, write, result),
+            Event::Written(writing, result) => self.on_written(&writing, result),
             Event::Answered(crr, order, answer) => {
                 self.on_answered(&order, answer);
                 BTreeSet::from([crr])
             }
-            Event::GateWritten(crr, pod, result) => self.on_gate_written(&crr, &pod, result),
+            Event::GateWritten(crr, uid, pod, result) => {
+                self.on_gate_written(crr, &uid, &pod, result)
+            }
             Event::Dropped(crr, drop, answer) => {
                 self.on_dropped(&drop, answer);
                 BTreeSet::from([crr])
@@ -198,23 +227,16 @@ impl Driver {
                 }
                 BTreeSet::new()
             }
-            Event::Tick => {
-                let now = clock::now();
-                let is_due = |tracked: &Tracked| tracked.wake_at.is_some_and(|at| at <= now);
-                let due = self.tracked.iter().filter(|(_, tracked)| is_due(tracked));
-                due.map(|(crr, _)| crr.clone()).collect()
-            }
+            // Whoever waits for the answer to a write is planned for when it comes.
+            Event::Tick => self.wakes.take_due(clock::now()),
         }
     }
 
     fn answer(&self, question: &Question) -> Answer {
         let last_seen = self.presence.last_seen(&question.node, Instant::now());
-        let mut active: Vec<_> = self
-            .tracked
-            .values()
-            .filter(|tracked| {
-                tracked.is_active() && question.pod.as_ref() == Some(&tracked.crr.pod)
-            })
+        let of_pod = question.pod.iter().flat_map(|pod| self.crrs.of_pod(pod));
+        let mut active: Vec<_> = of_pod
+            .filter(|tracked| tracked.is_active())
             .map(|tracked| (tracked.crr.created_at, tracked.crr.key.name.clone()))
             .collect();
         active.sort();
@@ -227,7 +249,7 @@ impl Driver {
     /// Decides what a CRR needs now, and begins it.
     fn advance(&mut self, crr: &CrrKey) {
         let now = clock::now();
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
         let view = self
@@ -237,63 +259,39 @@ impl Driver {
         if let PodView::Present(pod) = &view {
             tracked.see(pod, now);
         }
-        if tracked.is_writing || tracked.is_outdated {
+        if tracked.is_writing || tracked.is_outdated || !self.are_crrs_listed {
             return;
         }
         let turn = self.turn(crr);
-        let Some(tracked) = self.tracked.get(crr) else {
+        let books = (&self.book, &self.drops);
+        let progress_every = progress_interval(self.crrs.unended().len());
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
-        let books = (&self.book, &self.drops);
-        let progress_every = progress_interval(self.active);
         let snapshot = tracked.snapshot(view, turn, books, progress_every);
         let plan = plan(&snapshot, now);
+        // Its first write is its beginning, answered or not.
+        tracked.has_begun |= snapshot.turn == Turn::Mine && plan.write.is_some();
         self.act(crr, plan, now);
     }
 
     /// Whether a CRR is the one of its pod that may act: the one at work, else the oldest.
     fn turn(&self, crr: &CrrKey) -> Turn {
-        let Some(tracked) = self.tracked.get(crr) else {
+        let Some(tracked) = self.crrs.get(crr) else {
             return Turn::Mine;
         };
-        let pod = &tracked.crr.pod;
-        let active = self
-            .tracked
-            .values()
-            .filter(|other| other.is_active() && other.crr.pod == *pod);
+        let of_pod = self.crrs.of_pod(&tracked.crr.pod);
+        let active = of_pod.filter(|other| other.is_active());
         let first = active.min_by_key(|other| {
-            let is_waiting = other.crr.status.phase != Some(model::phase::CrrPhase::Recreating);
-            (is_waiting, other.crr.created_at, other.crr.key.name.clone())
+            let name = other.crr.key.name.clone();
+            (!other.is_at_work(), other.crr.created_at, name)
         });
         match first {
             Some(first) if first.crr.key != *crr => Turn::Behind(first.crr.key.name.clone()),
             Some(_) | None => Turn::Mine,
         }
     }
-
-    fn crrs_of(&self, pod: &PodKey) -> BTreeSet<CrrKey> {
-        let crrs = self
-            .tracked
-            .iter()
-            .filter(|(_, tracked)| tracked.crr.pod == *pod);
-        crrs.map(|(crr, _)| crr.clone()).collect()
-    }
-
-    fn wake_after(&self) -> Duration {
-        let next = self
-            .tracked
-            .values()
-            .filter_map(|tracked| tracked.wake_at)
-            .min();
-        let wait = next.map(|at| at.duration_since(clock::now()));
-        wait.map_or(LONGEST_WAIT, |wait| {
-            wait.try_into().unwrap_or(Duration::ZERO)
-        })
-        .min(LONGEST_WAIT)
-    }
-
-    fn count_active(&self) -> usize {
-        let tracked = self.tracked.values();
-        tracked.filter(|tracked| !is_ended(&tracked.crr)).count()
-    }
 }
+
+#[cfg(test)]
+mod tests;

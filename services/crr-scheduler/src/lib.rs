@@ -5,6 +5,7 @@
 
 mod args;
 mod cluster;
+mod crrs;
 mod driver;
 mod gates;
 mod metrics;

@@ -13,11 +13,15 @@ use jiff::Timestamp;
 use model::{
     crr::Crr,
     ids::{ContainerName, OrderId},
+    order::MAX_GRACE,
     phase::CrrPhase,
     pod::{ContainerState, Pod},
 };
 use service_kit::trace;
 use tracing::{Span, info_span};
+
+/// How long after its grace a stop's report is waited for, when its CRR has ended.
+const LATE_REPORT: Duration = Duration::from_secs(600);
 
 pub(crate) struct Tracked {
     pub(crate) crr: Crr,
@@ -27,8 +31,9 @@ pub(crate) struct Tracked {
     pub(crate) is_writing: bool,
     /// A write met a newer object: its arrival is waited for.
     pub(crate) is_outdated: bool,
+    /// It had its turn and began to write: whoever is older and comes later has to wait.
+    pub(crate) has_begun: bool,
     pub(crate) status_written_at: Option<Timestamp>,
-    pub(crate) wake_at: Option<Timestamp>,
     seen_running: BTreeMap<ContainerName, Seen>,
     seen_down: BTreeMap<ContainerName, Seen>,
     pub(crate) nudged_at: Option<Timestamp>,
@@ -56,8 +61,8 @@ impl Tracked {
             version,
             is_writing: false,
             is_outdated: false,
+            has_begun: false,
             status_written_at: None,
-            wake_at: None,
             seen_running: BTreeMap::new(),
             seen_down: BTreeMap::new(),
             nudged_at: None,
@@ -152,8 +157,23 @@ impl Tracked {
         }
     }
 
+    /// When a stop that its end has overtaken is given up: a node whose pod is gone, or that is gone itself, reports
+    /// nothing more.
+    pub(crate) fn last_report_at(&self) -> Timestamp {
+        let grace = self.crr.strategy.termination_grace.unwrap_or_default();
+        let ended_at = self.crr.status.completed_at.unwrap_or(self.crr.created_at);
+        let last = ended_at.checked_add(grace.min(MAX_GRACE) + LATE_REPORT);
+        last.unwrap_or(Timestamp::MAX)
+    }
+
     pub(crate) fn is_active(&self) -> bool {
         !is_ended(&self.crr) && !self.crr.is_being_deleted
+    }
+
+    /// Whether others of its pod have to wait for its end. A finalizer is a drain's beginning.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let phase = self.crr.status.phase;
+        self.has_begun || phase == Some(CrrPhase::Recreating) || self.crr.has_finalizer()
     }
 
     /// Whether its pod has to be watched: also while its readiness may be held.

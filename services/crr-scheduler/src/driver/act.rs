@@ -18,7 +18,7 @@ use service_kit::{ErrorChain, backoff::Backoff, trace};
 use tokio::time::sleep;
 use tracing::{Instrument, Span, debug, info, info_span, warn};
 
-use super::{Driver, Event, WatchedPod, Written};
+use super::{Driver, Event, WatchedPod, Writing, Written};
 use crate::{
     cluster::{Cluster, WriteError},
     tracked::{Tracked, is_ended},
@@ -40,10 +40,10 @@ impl Driver {
             needs_pod,
             wake_at,
         } = plan;
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        self.wakes.set(crr, wake_at);
+        let Some(tracked) = self.crrs.get(crr) else {
             return;
         };
-        tracked.wake_at = wake_at;
         let pod = tracked.crr.pod.clone();
         if needs_pod {
             self.watch(&pod);
@@ -80,14 +80,14 @@ impl Driver {
                 if nudge {
                     self.nudge(crr, now);
                 }
-                self.forget_ended(crr);
+                self.forget_ended(crr, now);
             }
         }
         self.unwatch_unneeded(&pod);
     }
 
     fn write_status(&mut self, crr: &CrrKey, status: CrrStatus) {
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
         tracked.is_writing = true;
@@ -99,14 +99,11 @@ impl Driver {
             info!(%crr, phase, message = status.message, "Phase changes");
         }
         let span = info_span!(parent: &tracked.span, "write status", phase);
-        let (cluster, crr, version) = (self.cluster.clone(), crr.clone(), tracked.version.clone());
+        let (cluster, writing) = (self.cluster.clone(), writing(tracked, Written::Status));
         let request = async move {
-            let result = cluster.write_status(&crr, &version, &status).await;
-            Event::Written(
-                crr,
-                Written::Status,
-                result.map(|object| Some(Box::new(object))),
-            )
+            let (crr, version) = (&writing.crr, &writing.version);
+            let result = cluster.write_status(crr, version, &status).await;
+            Event::Written(writing, result.map(|object| Some(Box::new(object))))
         };
         self.requests.spawn(request.instrument(span));
     }
@@ -120,22 +117,22 @@ impl Driver {
     ) where
         R: Future<Output = Result<Option<ContainerRecreateRequest>, WriteError>> + Send + 'static,
     {
-        let Some(tracked) = self.tracked.get_mut(key) else {
+        let Some(tracked) = self.crrs.get_mut(key) else {
             return;
         };
         tracked.is_writing = true;
         let (crr, version) = (tracked.crr.clone(), tracked.version.clone());
+        let writing = writing(tracked, written);
         let request = request(self.cluster.clone(), crr, version);
-        let key = key.clone();
         self.requests.spawn(async move {
             let result = request.await;
-            Event::Written(key, written, result.map(|object| object.map(Box::new)))
+            Event::Written(writing, result.map(|object| object.map(Box::new)))
         });
     }
 
     /// Opens or shuts the pod's readiness gate.
     fn write_gate(&mut self, crr: &CrrKey, gate: GateWrite, now: Timestamp) {
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
         let Some(uid) = tracked.crr.pod_uid.clone() else {
@@ -146,9 +143,10 @@ impl Driver {
         info!(%crr, is_open, message = gate.message, "Pod's readiness gate changes");
         let span = info_span!(parent: &tracked.span, "write readiness gate", is_open);
         let (cluster, crr, pod) = (self.cluster.clone(), crr.clone(), tracked.crr.pod.clone());
+        let crr_uid = tracked.crr.uid.clone();
         let request = async move {
             let result = cluster.write_gate(&pod, &uid, &gate, now).await;
-            Event::GateWritten(crr, pod, result)
+            Event::GateWritten(crr, crr_uid, pod, result)
         };
         self.requests.spawn(request.instrument(span));
     }
@@ -156,7 +154,7 @@ impl Driver {
     /// Tells the events that were not told yet. One that cannot be told is tried again a few times, then dropped:
     /// events are a courtesy, the status is the truth.
     fn tell(&mut self, crr: &CrrKey, events: Vec<CrrEvent>, now: Timestamp) {
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
         for event in events {
@@ -183,7 +181,7 @@ impl Driver {
 
     /// Has the kubelet look at the pod now.
     fn nudge(&mut self, crr: &CrrKey, now: Timestamp) {
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
         let Some(uid) = tracked.crr.pod_uid.clone() else {
@@ -202,11 +200,12 @@ impl Driver {
     /// Sends the wanted order when the book says that it is due.
     fn send(&mut self, crr: &CrrKey, order: &StopOrder, now: Timestamp) {
         let due = self.book.send_due(order, now);
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
-        let again_at = self.book.send_again_at(&order.id);
-        tracked.wake_at = tracked.wake_at.into_iter().chain(again_at).min();
+        if let Some(again_at) = self.book.send_again_at(&order.id) {
+            self.wakes.set_sooner(crr, again_at);
+        }
         let Some(order) = due else { return };
         let Some(node) = tracked.crr.node.clone() else {
             warn!(%crr, "CRR has no node label: nobody can be asked to stop anything");
@@ -230,11 +229,12 @@ impl Driver {
     /// Sends the wanted drop when the book says that it is due.
     fn send_drop(&mut self, crr: &CrrKey, drop: &DropOrder, now: Timestamp) {
         let due = self.drops.send_due(drop, now);
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.crrs.get_mut(crr) else {
             return;
         };
-        let again_at = self.drops.send_again_at(&drop.id);
-        tracked.wake_at = tracked.wake_at.into_iter().chain(again_at).min();
+        if let Some(again_at) = self.drops.send_again_at(&drop.id) {
+            self.wakes.set_sooner(crr, again_at);
+        }
         let (Some(drop), Some(node)) = (due, tracked.crr.node.clone()) else {
             return;
         };
@@ -251,22 +251,30 @@ impl Driver {
     }
 
     /// Drops an ended CRR that nothing is waited for any more; its objects stay in the API server.
-    fn forget_ended(&mut self, crr: &CrrKey) {
-        let Some(tracked) = self.tracked.get(crr) else {
+    fn forget_ended(&mut self, crr: &CrrKey, now: Timestamp) {
+        let Some(tracked) = self.crrs.get(crr) else {
             return;
         };
-        let has_orders = tracked
-            .order_ids()
-            .any(|order| self.book.send_again_at(&order).is_some());
-        if is_ended(&tracked.crr) && tracked.wake_at.is_none() && !has_orders {
+        if !is_ended(&tracked.crr) {
+            return;
+        }
+        let mut orders = tracked.order_ids();
+        if orders.any(|order| self.book.send_again_at(&order).is_some()) {
+            let until = tracked.last_report_at();
+            if now < until {
+                self.wakes.set_sooner(crr, until);
+            }
+        }
+        if self.wakes.get(crr).is_none() {
+            drop(orders);
             self.forget_orders(crr);
-            self.tracked.remove(crr);
+            self.crrs.remove(crr);
         }
     }
 
     /// Drops what the books hold of a CRR.
     pub(super) fn forget_orders(&mut self, crr: &CrrKey) {
-        let Some(tracked) = self.tracked.get(crr) else {
+        let Some(tracked) = self.crrs.get(crr) else {
             return;
         };
         for order in tracked.order_ids() {
@@ -302,8 +310,7 @@ impl Driver {
 
     /// Ends the watch of a pod that no CRR needs any more.
     pub(super) fn unwatch_unneeded(&mut self, pod: &PodKey) {
-        let mut crrs = self.tracked.values();
-        if crrs.any(|tracked| tracked.needs_pod() && tracked.crr.pod == *pod) {
+        if self.crrs.of_pod(pod).any(Tracked::needs_pod) {
             return;
         }
         if let Some(watched) = self.pods.remove(pod) {
@@ -311,6 +318,15 @@ impl Driver {
         }
         // Ended watches are reaped here, so that the set does not grow.
         while self.watches.try_join_next().is_some() {}
+    }
+}
+
+fn writing(tracked: &Tracked, what: Written) -> Writing {
+    Writing {
+        crr: tracked.crr.key.clone(),
+        uid: tracked.crr.uid.clone(),
+        version: tracked.version.clone(),
+        what,
     }
 }
 

@@ -9,13 +9,13 @@ use crr_rules::{PodView, Silence};
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::{ResourceExt, runtime::watcher};
 use model::{
-    ids::{CrrKey, NodeName, OrderId, PodKey},
+    ids::{CrrKey, CrrUid, NodeName, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
 };
 use service_kit::{ErrorChain, clock};
 use tracing::{debug, info, warn};
 
-use super::{Driver, WRITE_AGAIN_AFTER, Written};
+use super::{Driver, WRITE_AGAIN_AFTER, Writing, Written};
 use crate::{
     cluster::WriteError,
     tracked::{Tracked, parse_version},
@@ -28,7 +28,7 @@ impl Driver {
     ) -> BTreeSet<CrrKey> {
         match event {
             watcher::Event::Init => {
-                self.unlisted = self.tracked.keys().cloned().collect();
+                self.unlisted = self.crrs.keys();
                 BTreeSet::new()
             }
             watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
@@ -40,7 +40,12 @@ impl Driver {
             },
             watcher::Event::InitDone => {
                 let gone = std::mem::take(&mut self.unlisted);
-                gone.iter().flat_map(|crr| self.on_gone(crr)).collect()
+                let touched = gone.iter().flat_map(|crr| self.on_gone(crr)).collect();
+                if std::mem::replace(&mut self.are_crrs_listed, true) {
+                    touched
+                } else {
+                    self.crrs.keys()
+                }
             }
         }
     }
@@ -59,27 +64,30 @@ impl Driver {
         let pod = crr.pod.clone();
         let version = object.resource_version().unwrap_or_default();
         self.unlisted.remove(&key);
-        match self.tracked.get_mut(&key) {
-            Some(tracked) if tracked.crr.uid == crr.uid => {
-                if tracked.update(crr, version) {
-                    self.metrics.count_end(&tracked.crr, clock::now());
-                }
-            }
-            Some(_) | None => {
-                self.tracked.insert(key, Tracked::new(crr, version));
-            }
+        let known = self.crrs.get(&key);
+        let mut touched = if known.is_some_and(|known| known.crr.uid != crr.uid) {
+            self.on_gone(&key) // Deleted and made anew while nobody told us.
+        } else {
+            BTreeSet::new()
+        };
+        if self.crrs.see(crr, version)
+            && let Some(ended) = self.crrs.get(&key)
+        {
+            self.metrics.count_end(&ended.crr, clock::now());
         }
-        self.crrs_of(&pod)
+        touched.extend(self.crrs.keys_of(&pod));
+        touched
     }
 
     pub(super) fn on_gone(&mut self, crr: &CrrKey) -> BTreeSet<CrrKey> {
         self.forget_orders(crr);
-        let Some(tracked) = self.tracked.remove(crr) else {
+        self.wakes.set(crr, None);
+        let Some(tracked) = self.crrs.remove(crr) else {
             return BTreeSet::new();
         };
         let pod = tracked.crr.pod;
         self.unwatch_unneeded(&pod);
-        self.crrs_of(&pod)
+        self.crrs.keys_of(&pod)
     }
 
     pub(super) fn on_pod(&mut self, key: &PodKey, view: PodView) -> BTreeSet<CrrKey> {
@@ -90,16 +98,17 @@ impl Driver {
             return BTreeSet::new(); // Overtaken by the answer to our own write.
         }
         watched.view = view;
-        self.crrs_of(key)
+        self.crrs.keys_of(key)
     }
 
     pub(super) fn on_gate_written(
         &mut self,
-        crr: &CrrKey,
+        crr: CrrKey,
+        uid: &CrrUid,
         pod: &PodKey,
         result: Result<Option<PodView>, WriteError>,
     ) -> BTreeSet<CrrKey> {
-        let Some(tracked) = self.tracked.get_mut(crr) else {
+        let Some(tracked) = self.tracked_as(&crr, uid) else {
             return BTreeSet::new();
         };
         tracked.is_writing = false;
@@ -116,11 +125,20 @@ impl Driver {
                 self.metrics.count_write(error.kind());
                 debug!(%crr, error = %ErrorChain(&error), "Pod's gate was not written, trying again");
                 // A newer pod is on its way; the time is for the case that its arrival was before.
-                tracked.wake_at = Some(clock::now() + WRITE_AGAIN_AFTER);
-                None
+                self.wakes.set(&crr, Some(clock::now() + WRITE_AGAIN_AFTER));
+                return BTreeSet::new();
             }
         };
-        view.map_or_else(BTreeSet::new, |view| self.on_pod(pod, view))
+        let mut touched = view.map_or_else(BTreeSet::new, |view| self.on_pod(pod, view));
+        // Its plan waited for this answer, also where a newer pod was seen before.
+        touched.insert(crr);
+        touched
+    }
+
+    /// What is known of a CRR, unless it is another one of that name by now.
+    fn tracked_as(&mut self, crr: &CrrKey, uid: &CrrUid) -> Option<&mut Tracked> {
+        let tracked = self.crrs.get_mut(crr)?;
+        (tracked.crr.uid == *uid).then_some(tracked)
     }
 
     pub(super) fn on_dropped(&mut self, drop: &OrderId, answer: Result<DropAnswer, Silence>) {
@@ -145,9 +163,9 @@ impl Driver {
             Err(error) => {
                 self.metrics.count_write(error.kind());
                 warn!(%crr, error = %ErrorChain(&error), "Pod was not nudged, trying again");
-                if let Some(tracked) = self.tracked.get_mut(&crr) {
+                if let Some(tracked) = self.crrs.get_mut(&crr) {
                     tracked.nudged_at = None;
-                    tracked.wake_at = Some(clock::now() + WRITE_AGAIN_AFTER);
+                    self.wakes.set(&crr, Some(clock::now() + WRITE_AGAIN_AFTER));
                 }
                 return BTreeSet::new();
             }
@@ -194,7 +212,7 @@ impl Driver {
             namespace,
             name: report.instance.pod.clone(),
         };
-        let touched = self.crrs_of(&pod);
+        let touched = self.crrs.keys_of(&pod);
         // Acknowledged though nothing is written yet: a later leader asks the node's journal again.
         if let Err(error) = delivery.reply.send(()).await {
             debug!(error = %ErrorChain(&error), "Report was not acknowledged");
@@ -204,44 +222,45 @@ impl Driver {
 
     /// Whether an order is that node's, or of no CRR that is known: then nothing hangs on it.
     fn may_report(&self, order: &OrderId, node: &NodeName) -> bool {
-        let mut crrs = self.tracked.values();
-        let owner = crrs.find(|tracked| tracked.order_ids().any(|id| id == *order));
+        let owner = self.crrs.owner(order);
         owner.is_none_or(|tracked| tracked.crr.node.as_ref() == Some(node))
     }
 
     pub(super) fn on_written(
         &mut self,
-        crr: CrrKey,
-        write: Written,
+        writing: &Writing,
         result: Result<Option<Box<ContainerRecreateRequest>>, WriteError>,
     ) -> BTreeSet<CrrKey> {
         let now = clock::now();
-        let Some(tracked) = self.tracked.get_mut(&crr) else {
+        let Writing {
+            crr,
+            uid,
+            version,
+            what,
+        } = writing;
+        let kind = result.as_ref().map_or_else(WriteError::kind, |_| "ok");
+        self.metrics.count_write(kind);
+        let Some(tracked) = self.tracked_as(crr, uid) else {
             return BTreeSet::new();
         };
         tracked.is_writing = false;
         match result {
             Ok(object) => {
-                self.metrics.count_write("ok");
-                if write == Written::Status {
+                if *what == Written::Status {
                     tracked.status_written_at = Some(now);
                 }
                 object.map_or_else(BTreeSet::new, |object| self.on_object(&object))
             }
             Err(WriteError::Conflict) => {
-                self.metrics.count_write("conflict");
-                debug!(%crr, "CRR changed meanwhile, waiting for it");
-                tracked.is_outdated = true;
-                BTreeSet::new()
+                debug!(%crr, "CRR changed meanwhile");
+                // What it met may have been seen before its answer came.
+                tracked.is_outdated = tracked.version == *version;
+                BTreeSet::from([crr.clone()])
             }
-            Err(WriteError::Gone) => {
-                self.metrics.count_write("gone");
-                self.on_gone(&crr)
-            }
+            Err(WriteError::Gone) => self.on_gone(crr),
             Err(error @ WriteError::Failed(_)) => {
-                self.metrics.count_write("failed");
-                warn!(%crr, ?write, error = %ErrorChain(&error), "CRR was not written, trying again");
-                tracked.wake_at = Some(now + WRITE_AGAIN_AFTER);
+                warn!(%crr, ?what, error = %ErrorChain(&error), "CRR was not written, trying again");
+                self.wakes.set(crr, Some(now + WRITE_AGAIN_AFTER));
                 BTreeSet::new()
             }
         }
