@@ -42,7 +42,7 @@ pub(crate) fn events(snapshot: &Snapshot) -> Vec<CrrEvent> {
         let (is_taken, hook_error) = match order.map(|order| &order.progress) {
             Some(OrderProgress::Accepted) => (true, None),
             Some(OrderProgress::Done(StopOutcome::Stopped { hook_error })) => {
-                (true, hook_error.as_ref())
+                (true, hook_error.as_ref().or(container.hook_fault.as_ref()))
             }
             Some(
                 OrderProgress::Done(StopOutcome::Gone | StopOutcome::Failed { .. })

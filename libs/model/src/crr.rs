@@ -58,6 +58,8 @@ impl Crr {
 pub struct CrrContainer {
     pub name: ContainerName,
     pub pre_stop: Option<PreStop>,
+    /// Why its preStop hook cannot be run, where it cannot: as with the kubelet, the stop goes on without it.
+    pub hook_fault: Option<String>,
     /// The instance that was there at admission.
     pub fence: Option<Fence>,
 }

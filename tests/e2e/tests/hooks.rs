@@ -100,6 +100,29 @@ async fn tcp_socket_connects_to_the_named_port_of_the_pod() {
     .await;
 }
 
+/// The API server takes such a hook. The kubelet finds out when it stops the container, tells it, and goes on.
+#[tokio::test]
+async fn a_hook_for_a_port_that_is_not_there_is_told_and_the_stop_goes_on() {
+    in_space("no-port", async |space| {
+        let hook = json!({ "httpGet": { "port": "missing" } });
+        space.start(&heard(hook, "true")).await?;
+        space.recreate("called", "web", &["main"]).await?;
+        let request = space.wait_completed("called").await?;
+        let state = state_of(&request, "main").context("it is in the list")?;
+        assert_eq!(state.phase, "Succeeded");
+        let told = wait_for("the hook's failure", PATIENCE, async || {
+            let failures = failures(space).await?;
+            Ok(Look::is(!failures.is_empty(), "none is told"))
+        });
+        told.await?;
+        let words =
+            "preStop hook of container main failed: the container has no port named \"missing\"";
+        assert_eq!(failures(space).await?, [words]);
+        Ok(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn http_get_sends_its_headers_to_a_port_by_number() {
     in_space("headers", async |space| {

@@ -121,6 +121,7 @@ impl World {
             pre_stop: rng.random_bool(0.5).then(|| PreStop::Exec {
                 command: vec!["sync".to_owned()],
             }),
+            hook_fault: None,
             fence: Some(Fence {
                 container_id: format!("sim://{name}-0")
                     .parse()

@@ -25,6 +25,7 @@ fn names(names: &[&str]) -> Snapshot {
     let containers = names.iter().map(|name| CrrContainer {
         name: ContainerName::new(*name),
         pre_stop: None,
+        hook_fault: None,
         fence: Some(Fence {
             container_id: format!("containerd://{name}-old").parse().unwrap(),
             restart_count: 0,

@@ -38,8 +38,6 @@ pub enum InvalidCrr {
         #[source]
         source: InvalidContainerId,
     },
-    #[error("preStop of container {container}: {problem}")]
-    PreStop { container: String, problem: String },
 }
 
 /// The object's namespaced name, where it has one.
@@ -117,19 +115,16 @@ fn container(spec: &ContainerRecreateRequestContainer) -> Result<CrrContainer, I
             restart_count: u32::try_from(context.restart_count).unwrap_or(0),
         })
     });
-    let pre_stop = spec
-        .pre_stop
-        .as_ref()
-        .map(|hook| pre_stop(hook, &spec.ports));
+    let hook = spec.pre_stop.as_ref();
+    let (pre_stop, hook_fault) = match hook.map(|hook| pre_stop(hook, &spec.ports)) {
+        Some(Ok(hook)) => (hook, None),
+        Some(Err(fault)) => (None, Some(fault)),
+        None => (None, None),
+    };
     Ok(CrrContainer {
         name: spec.name.as_str().into(),
-        pre_stop: pre_stop
-            .transpose()
-            .map_err(|problem| InvalidCrr::PreStop {
-                container: spec.name.clone(),
-                problem,
-            })?
-            .flatten(),
+        pre_stop,
+        hook_fault,
         fence: fence.transpose()?,
     })
 }
@@ -173,15 +168,14 @@ fn pre_stop(hook: &LifecycleHandler, ports: &[ContainerPort]) -> Result<Option<P
 /// A port by number, or by its name among the container's ports.
 fn port(port: &IntOrString, ports: &[ContainerPort]) -> Result<u16, String> {
     let number = match port {
-        IntOrString::Int(number) => Some(*number),
+        IntOrString::Int(number) => *number,
         IntOrString::String(name) => {
             let named = ports.iter().find(|port| port.name.as_ref() == Some(name));
-            named
-                .map(|port| port.container_port)
-                .or_else(|| name.parse().ok())
+            let number = named.map(|port| port.container_port);
+            let number = number.or_else(|| name.parse().ok());
+            number.ok_or_else(|| format!("the container has no port named {name:?}"))?
         }
     };
-    let number = number.ok_or_else(|| format!("no port is named {port:?}"))?;
     u16::try_from(number).map_err(|_| format!("port {number} is not between 1 and 65535"))
 }
 

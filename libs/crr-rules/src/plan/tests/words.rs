@@ -176,6 +176,16 @@ fn a_failed_hook_and_a_failed_stop_are_warnings() {
             "app !FailedPreStopHook: preStop hook of container app failed: exit code 1",
         ],
     );
+    let unusable = one.clone().killed("app").with(|snapshot| {
+        snapshot.crr.containers[0].hook_fault = Some("no such port".to_owned());
+    });
+    check_events(
+        &unusable,
+        &[
+            "app Killing: Stopping container app by ContainerRecreateRequest restart",
+            "app !FailedPreStopHook: preStop hook of container app failed: no such port",
+        ],
+    );
     let error = OrderProgress::Done(StopOutcome::Failed {
         message: "no".to_owned(),
     });

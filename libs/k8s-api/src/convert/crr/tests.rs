@@ -60,11 +60,11 @@ fn finds_ports_by_name_and_by_number() {
             other => panic!("read {other:?}"),
         }
     }
-    let error = with_hook(json!({"tcpSocket": {"port": "other"}}), ports).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        r#"preStop of container app: no port is named String("other")"#
-    );
+    let crr = with_hook(json!({"tcpSocket": {"port": "other"}}), ports).unwrap();
+    let container = &crr.containers[0];
+    assert_eq!(container.pre_stop, None);
+    let fault = container.hook_fault.as_deref();
+    assert_eq!(fault, Some(r#"the container has no port named "other""#));
 }
 
 #[test]
