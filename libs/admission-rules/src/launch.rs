@@ -1,7 +1,8 @@
 //! What a pod may say of its containers' launch order, and the barriers that are written in for it (document 002).
 //!
 //! Owns every check of priorities and the writing-in. Which barrier opens when is the barrier-manager's. The rule may be
-//! asked again after other webhooks have changed the pod: barriers that are there already are brought up to date.
+//! asked again after other webhooks have changed the pod, and a pod may be made from one that ran: barriers that are there
+//! already and are ours are written anew, each last in its container.
 
 mod priorities;
 
@@ -144,13 +145,8 @@ fn write(pod: &mut Value, priorities: &[Priority], name: &str, map: &str, facts:
         let barrier = json!({
             "name": BARRIER_VARIABLE, "valueFrom": { "configMapKeyRef": source },
         });
-        match variables
-            .iter_mut()
-            .find(|variable| variable["name"] == BARRIER_VARIABLE)
-        {
-            Some(written) => *written = barrier,
-            None => variables.push(barrier),
-        }
+        variables.retain(|variable| variable["name"] != BARRIER_VARIABLE);
+        variables.push(barrier);
     }
 }
 

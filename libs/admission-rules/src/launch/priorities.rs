@@ -21,9 +21,8 @@ pub(super) struct Levels {
     pub(super) warnings: Vec<String>,
 }
 
-/// Reads the priorities; what cannot be one is a fault.
+/// Reads the priorities; what cannot be one is a fault, where it would be looked at.
 pub(super) fn levels(pod: &Value, faults: &mut Faults) -> Levels {
-    let given = read_variables(pod, faults);
     let annotation = pod["metadata"]["annotations"][labels::LAUNCH_PRIORITY].as_str();
     let is_by_place = annotation == Some(labels::LAUNCH_PRIORITY_ORDERED);
     let mut warnings = Vec::new();
@@ -36,19 +35,27 @@ pub(super) fn levels(pod: &Value, faults: &mut Faults) -> Levels {
             labels::LAUNCH_PRIORITY_ORDERED,
         ));
     }
-    if is_by_place && given.iter().any(Option::is_some) {
+    warnings.extend(warn_of_init_containers(pod));
+    let is_alone = containers(pod).len() == 1;
+    let says_priority = containers(pod).iter().any(has_priority);
+    if says_priority && is_by_place {
         warnings.push(format!(
             "{PRIORITY_VARIABLE} is not looked at: the annotation {} orders the containers",
             labels::LAUNCH_PRIORITY,
         ));
+    } else if says_priority && is_alone {
+        warnings.push(format!(
+            "{PRIORITY_VARIABLE} is not looked at: there is one container only"
+        ));
     }
-    warnings.extend(warn_of_init_containers(pod));
-    let priorities: Vec<_> = if is_by_place {
+    let priorities: Vec<_> = if is_alone {
+        Vec::new()
+    } else if is_by_place {
         let places = 0..=i32::MAX;
         let places = places.zip(containers(pod));
         places.map(|(place, _)| Priority::new(-place)).collect()
     } else {
-        let given = given.into_iter();
+        let given = read_variables(pod, faults).into_iter();
         given.map(|priority| priority.unwrap_or_default()).collect()
     };
     let has_levels = priorities.windows(2).any(|pair| pair[0] != pair[1]);
@@ -82,6 +89,12 @@ fn read_variables(pod: &Value, faults: &mut Faults) -> Vec<Option<Priority>> {
         .collect()
 }
 
+fn has_priority(container: &Value) -> bool {
+    let variables = container["env"].as_array();
+    let mut variables = variables.into_iter().flatten();
+    variables.any(|variable| variable["name"] == PRIORITY_VARIABLE)
+}
+
 fn read(variable: &Value) -> Option<Priority> {
     if !variable["valueFrom"].is_null() {
         return None;
@@ -104,14 +117,9 @@ fn problem(variable: &Value) -> String {
 /// The kubelet starts init containers one after the other, before all others.
 fn warn_of_init_containers(pod: &Value) -> Option<String> {
     let init = pod["spec"]["initContainers"].as_array()?;
-    let has_priority = |container: &&Value| {
-        let variables = container["env"].as_array();
-        let mut variables = variables.into_iter().flatten();
-        variables.any(|variable| variable["name"] == PRIORITY_VARIABLE)
-    };
     let names: Vec<_> = init
         .iter()
-        .filter(has_priority)
+        .filter(|container| has_priority(container))
         .filter_map(|container| container["name"].as_str())
         .collect();
     (!names.is_empty()).then(|| {

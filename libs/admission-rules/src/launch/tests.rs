@@ -80,7 +80,7 @@ fn each_container_waits_for_its_own_level() {
 
     let by_place = ordered(pod(&[
         container("a", json!(null)),
-        container("b", priority("7")),
+        container("b", priority("nonsense")),
         container("c", json!([])),
     ]));
     assert_eq!(keys(&patched(&by_place)), ["p_0", "p_-1", "p_-2"]);
@@ -105,11 +105,27 @@ fn a_pod_without_levels_is_left_alone() {
         pod(&[container("a", priority("5")), container("b", priority("5"))]),
         pod(&[container("a", priority("0")), container("b", json!([]))]),
         pod(&[container("a", priority("5"))]),
+        pod(&[container("a", priority("nonsense"))]),
         ordered(pod(&[container("a", json!([]))])),
         ordered(pod(&[])),
     ] {
         assert_eq!(patched(&pod), pod);
     }
+}
+
+/// As of `kubectl get pod -o yaml`, sent again and changed by hand.
+#[test]
+fn barriers_of_ours_are_written_anew_and_last() {
+    let barrier = |key: &str| {
+        let source = json!({ "name": "web-barrier", "key": key });
+        json!({ "name": "KRUISE_CONTAINER_BARRIER", "valueFrom": { "configMapKeyRef": source } })
+    };
+    let variable = json!({ "name": "KRUISE_CONTAINER_PRIORITY", "value": "1" });
+    let twice = json!([barrier("p_7"), variable, barrier("p_8")]);
+    let done = patched(&pod(&[container("a", twice), container("b", json!([]))]));
+    assert_eq!(keys(&done), ["p_1", "p_0"]);
+    assert_eq!(containers(&done)[0]["env"].as_array().unwrap().len(), 2);
+    assert_eq!(patched(&done), done);
 }
 
 #[test]
@@ -154,8 +170,11 @@ fn what_is_no_priority_is_refused_with_its_container() {
     ] {
         let two = pod(&[container("a", json!([])), container("b", env.clone())]);
         refused(&two, "spec.containers[1].env[1]", &words);
-        let one = pod(&[container("b", env)]);
-        refused(&one, "spec.containers[0].env[1]", &words);
+        // Nobody looks at it there, nor does OpenKruise.
+        let alone = pod(&[container("b", env)]);
+        assert_eq!(patched(&alone), alone);
+        let warnings = review_launch(&alone, &FACTS).warnings;
+        assert!(warnings[0].contains("one container only"), "{warnings:?}");
     }
 }
 
