@@ -23,6 +23,10 @@ pub(crate) fn complete(
     facts: &Facts,
 ) {
     write_labels(object, pod);
+    if facts.is_node_virtual {
+        let virtual_kubelet = json!(labels::NODE_TYPE_VIRTUAL);
+        entries(object, "labels").insert(labels::NODE_TYPE.to_owned(), virtual_kubelet);
+    }
     write_annotations(object, facts);
     write_strategy(&mut object["spec"], pod);
     for (index, target) in targets {

@@ -38,6 +38,8 @@ pub struct Facts {
     pub pod: Option<Pod>,
     /// Whether the pod's node exists; `None` where the pod has none.
     pub node_exists: Option<bool>,
+    /// Whether the node's label says that it is a virtual kubelet's.
+    pub is_node_virtual: bool,
     /// What the scheduler knows of the node; `None` while it cannot be asked.
     pub node_last_seen: Option<LastSeen>,
     /// Other CRRs of the pod that have not ended.

@@ -3,7 +3,7 @@
 //! Owns immutability. Status does not come by here; labels and annotations of others are free.
 
 use model::labels;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     Verdict,
@@ -13,7 +13,9 @@ use crate::{
 
 pub(crate) fn review_update(object: &Value, old: &Value) -> Verdict {
     let mut faults = Faults::default();
-    if object.get("spec") != old.get("spec") {
+    let mut cleaned = object.clone();
+    fill_in(&mut cleaned, old);
+    if cleaned.get("spec") != old.get("spec") {
         faults.forbidden("spec", "cannot be changed; create another request instead");
     }
     for name in [labels::CRR_POD_UID, labels::CRR_NODE_NAME] {
@@ -37,7 +39,6 @@ pub(crate) fn review_update(object: &Value, old: &Value) -> Verdict {
             ..Verdict::default()
         };
     }
-    let mut cleaned = object.clone();
     let warnings = status_annotations::take_away(&mut cleaned);
     Verdict {
         faults: Vec::new(),
@@ -46,10 +47,43 @@ pub(crate) fn review_update(object: &Value, old: &Value) -> Verdict {
     }
 }
 
+/// Puts back what admission wrote into the creation, where it is left out: `kubectl apply` of a manifest for the second
+/// time, and `kubectl replace`, send only what its author wrote.
+fn fill_in(object: &mut Value, old: &Value) {
+    let (Some(spec), Some(old)) = (object.get_mut("spec"), old.get("spec")) else {
+        return;
+    };
+    if let (Some(spec), Some(before)) = (spec.as_object_mut(), old.get("strategy")) {
+        let strategy = spec.entry("strategy").or_insert(Value::Null);
+        if strategy.is_null() {
+            *strategy = json!({});
+        }
+        let fields = ["failurePolicy", "terminationGracePeriodSeconds"];
+        fill_in_fields(strategy, before, &fields);
+    }
+    let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
+    let before = old.get("containers").and_then(Value::as_array);
+    let pairs = containers.into_iter().flatten();
+    for (container, old) in pairs.zip(before.into_iter().flatten()) {
+        fill_in_fields(container, old, &["preStop", "ports", "statusContext"]);
+    }
+}
+
+fn fill_in_fields(object: &mut Value, old: &Value, fields: &[&str]) {
+    let Some(object) = object.as_object_mut() else {
+        return;
+    };
+    for field in fields {
+        if let Some(before) = old.get(*field)
+            && object.get(*field).is_none_or(Value::is_null)
+        {
+            object.insert((*field).to_owned(), before.clone());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     fn check(object: &Value, old: &Value, expected: &[&str]) {
@@ -84,6 +118,43 @@ mod tests {
                 "metadata.labels[crr.apps.kruise.io/node-name]: cannot be changed",
             ],
         );
+    }
+
+    #[test]
+    fn what_admission_wrote_may_be_left_out_and_nothing_else() {
+        let full = json!({"spec": {
+            "podName": "web", "activeDeadlineSeconds": 9,
+            "strategy": {"failurePolicy": "Fail", "terminationGracePeriodSeconds": 30, "orderedRecreate": true},
+            "containers": [{
+                "name": "a", "preStop": {"sleep": {"seconds": 1}}, "ports": [],
+                "statusContext": {"containerID": "containerd://a", "restartCount": 0},
+            }],
+        }});
+        let manifest = json!({"spec": {
+            "podName": "web", "activeDeadlineSeconds": 9, "strategy": {"orderedRecreate": true},
+            "containers": [{"name": "a"}],
+        }});
+        let verdict = review_update(&manifest, &full);
+        assert!(verdict.is_allowed(), "{}", verdict.message());
+        let mut patched = manifest.clone();
+        json_patch::patch(&mut patched, &verdict.patch).unwrap();
+        assert_eq!(patched, full);
+        for (pointer, value) in [
+            ("/spec/podName", json!("db")),
+            ("/spec/containers/0/name", json!("b")),
+            ("/spec/strategy/orderedRecreate", json!(null)),
+            ("/spec/strategy", json!([])),
+            ("/spec/containers", json!([])),
+            ("/spec", json!(7)),
+        ] {
+            let mut changed = manifest.clone();
+            *changed.pointer_mut(pointer).unwrap() = value;
+            check(
+                &changed,
+                &full,
+                &["spec: cannot be changed; create another request instead"],
+            );
+        }
     }
 
     #[test]

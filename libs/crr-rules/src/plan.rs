@@ -10,7 +10,7 @@ use model::{
     condition::ConditionType,
     crr::{ContainerRecreateState, ContainerSnapshot, CrrContainer, CrrStatus},
     ids::{ContainerId, OrderId},
-    order::{DropOrder, Instance, MAX_GRACE, Refusal, StopOrder},
+    order::{DropOrder, Instance, MAX_GRACE, PreStop, Refusal, StopOrder},
     phase::{ContainerPhase, CrrPhase},
     pod::ContainerState,
 };
@@ -319,9 +319,26 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer) -> Option<StopOrder
             restart_count,
         },
         grace: grace.unwrap_or(DEFAULT_GRACE).min(MAX_GRACE),
-        pre_stop: container.pre_stop.clone(),
+        pre_stop: container
+            .pre_stop
+            .clone()
+            .map(|hook| addressed(hook, snapshot)),
         reason: format!("ContainerRecreateRequest {}", crr.key),
     })
+}
+
+/// A hook without a host means the pod's address. The node finds it out, but for a pod in the node's own network.
+fn addressed(mut hook: PreStop, snapshot: &Snapshot) -> PreStop {
+    match &mut hook {
+        PreStop::HttpGet { host, .. } | PreStop::TcpSocket { host, .. } if host.is_none() => {
+            *host = present_pod(snapshot).and_then(|pod| pod.host_address.clone());
+        }
+        PreStop::HttpGet { .. }
+        | PreStop::TcpSocket { .. }
+        | PreStop::Exec { .. }
+        | PreStop::Sleep { .. } => {}
+    }
+    hook
 }
 
 /// The instance to stop: the fence's; if the node knows a newer one and the stop is forced, that one.

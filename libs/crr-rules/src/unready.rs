@@ -150,6 +150,7 @@ mod tests {
             }),
             are_containers_ready: true,
             static_uid: None,
+            host_address: None,
         };
         let crr = CrrKey {
             namespace: "shop".into(),

@@ -13,6 +13,10 @@ pub const CRR_NODE_NAME: &str = "crr.apps.kruise.io/node-name";
 pub const CRR_ACTIVE: &str = "crr.apps.kruise.io/active";
 /// The value of [`CRR_ACTIVE`].
 pub const CRR_ACTIVE_TRUE: &str = "true";
+/// Label of a node, and copied from it of a CRR: which kind of node it is (OpenKruise).
+pub const NODE_TYPE: &str = "type";
+/// The only value of [`NODE_TYPE`] that is copied.
+pub const NODE_TYPE_VIRTUAL: &str = "virtual-kubelet";
 /// Annotation of a CRR: the W3C `traceparent` of its creation.
 pub const TRACE_PARENT: &str = "podwright.dev/traceparent";
 /// Condition of a pod whose sidecars were ended; such a pod may be recreated though it is finished.

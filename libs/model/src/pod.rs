@@ -23,6 +23,8 @@ pub struct Pod {
     pub are_containers_ready: bool,
     /// Of a static pod: the uid that the node knows it by, which is not the mirror pod's.
     pub static_uid: Option<PodUid>,
+    /// Of a pod in its node's network: its address, which CRI does not tell.
+    pub host_address: Option<String>,
 }
 
 /// A readiness gate, and the condition that opens and shuts it.

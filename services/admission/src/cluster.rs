@@ -8,9 +8,10 @@ use std::time::Duration;
 use admission_rules::Facts;
 use bus::Bus;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt, core::PartialObjectMeta};
 use model::{
     ids::{Namespace, NodeName, PodKey, PodName},
+    labels,
     presence::{Answer, LastSeen, Question},
 };
 use tracing::debug;
@@ -56,10 +57,17 @@ impl Cluster {
         let node = spec.and_then(|spec| spec.node_name.as_deref());
         let answer = self.ask_leader(node, namespace, pod).await;
         let is_alive = matches!(&answer, Some(answer) if is_recent(answer.last_seen));
-        let node_exists = match node {
-            Some(_) if is_alive => Some(true),
-            Some(node) => Some(self.fetch_node_exists(node).await?),
-            None => None,
+        let (node_exists, is_node_virtual) = match node {
+            // A virtual kubelet's node has no executor that could give a sign of life.
+            Some(_) if is_alive => (Some(true), false),
+            Some(node) => {
+                let found = self.fetch_node(node).await?;
+                (
+                    Some(found.is_some()),
+                    found.as_ref().is_some_and(is_virtual),
+                )
+            }
+            None => (None, false),
         };
         let (node_last_seen, other_active) = answer
             .map(|answer| (answer.last_seen, answer.active_crrs))
@@ -67,6 +75,7 @@ impl Cluster {
         Ok(Facts {
             pod: found,
             node_exists,
+            is_node_virtual,
             node_last_seen,
             other_active: other_active.unwrap_or_default(),
             trace_parent,
@@ -74,10 +83,9 @@ impl Cluster {
         })
     }
 
-    async fn fetch_node_exists(&self, node: &str) -> Result<bool, ReadError> {
+    async fn fetch_node(&self, node: &str) -> Result<Option<PartialObjectMeta<Node>>, ReadError> {
         let nodes: Api<Node> = Api::all(self.client.clone());
-        let found = nodes.get_metadata_opt(node).await.map_err(failed("node"))?;
-        Ok(found.is_some())
+        nodes.get_metadata_opt(node).await.map_err(failed("node"))
     }
 
     /// Fails open: without an answer there is no warning.
@@ -94,6 +102,11 @@ impl Cluster {
             .inspect_err(|error| debug!(%error, "The scheduler was not heard"))
             .ok()
     }
+}
+
+fn is_virtual(node: &PartialObjectMeta<Node>) -> bool {
+    let word = node.labels().get(labels::NODE_TYPE);
+    word.is_some_and(|word| word == labels::NODE_TYPE_VIRTUAL)
 }
 
 fn is_recent(last_seen: LastSeen) -> bool {

@@ -12,7 +12,7 @@ use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
     Api, Client,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions},
     runtime::{WatchStreamExt, watcher},
 };
 use model::{
@@ -28,6 +28,17 @@ use crr_rules::PodView;
 
 /// How many writes are under way at most: in a burst they are not to keep the API server from our own lease.
 const AT_ONCE: usize = 16;
+
+/// What the watch of CRRs tells.
+pub(crate) enum CrrNews {
+    ListBegins,
+    /// As it is now, listed or changed.
+    Seen(Box<ContainerRecreateRequest>),
+    /// Its types do not fit: what was known of it stays so, and nobody else's news wait for it.
+    Unreadable(CrrKey),
+    Gone(CrrKey),
+    ListEnds,
+}
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -54,12 +65,14 @@ impl Cluster {
     }
 
     /// All CRRs of the cluster, for ever; failures are logged and tried again with back-off.
-    pub(crate) fn watch_crrs(
-        &self,
-    ) -> impl Stream<Item = watcher::Event<ContainerRecreateRequest>> + Send + use<> {
-        let events = watcher(Api::all(self.client.clone()), self.watch_config()).default_backoff();
+    ///
+    /// Objects are read one by one, after the watch: with one that cannot be read it would begin anew, for ever.
+    pub(crate) fn watch_crrs(&self) -> impl Stream<Item = CrrNews> + Send + use<> {
+        let resource = ApiResource::erase::<ContainerRecreateRequest>(&());
+        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+        let events = watcher(api, self.watch_config()).default_backoff();
         events.filter_map(async |event| match event {
-            Ok(event) => Some(event),
+            Ok(event) => news_of(event),
             Err(error) => {
                 warn!(%error, "CRR watch failed, trying again");
                 None
@@ -195,5 +208,62 @@ impl Cluster {
 
     fn crrs(&self, crr: &CrrKey) -> Api<ContainerRecreateRequest> {
         Api::namespaced(self.client.clone(), crr.namespace.as_str())
+    }
+}
+
+/// `None` of an object without a name, which the API server does not send.
+fn news_of(event: watcher::Event<DynamicObject>) -> Option<CrrNews> {
+    Some(match event {
+        watcher::Event::Init => CrrNews::ListBegins,
+        watcher::Event::InitDone => CrrNews::ListEnds,
+        watcher::Event::Delete(object) => CrrNews::Gone(key_of(&object)?),
+        watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
+            let key = key_of(&object)?;
+            match object.try_parse() {
+                Ok(object) => CrrNews::Seen(Box::new(object)),
+                Err(error) => {
+                    warn!(crr = %key, %error, "CRR cannot be read");
+                    CrrNews::Unreadable(key)
+                }
+            }
+        }
+    })
+}
+
+fn key_of(object: &DynamicObject) -> Option<CrrKey> {
+    Some(CrrKey {
+        namespace: object.metadata.namespace.as_deref()?.into(),
+        name: object.metadata.name.as_deref()?.into(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn object(completed_at: &str) -> DynamicObject {
+        let object = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
+            "metadata": { "namespace": "shop", "name": "a" },
+            "spec": { "podName": "web", "containers": [] },
+            "status": { "phase": "Completed", "completionTime": completed_at, "containerRecreateStates": [] },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn an_object_that_cannot_be_read_is_news_of_its_own() {
+        let readable = watcher::Event::Apply(object("2026-01-01T00:00:00Z"));
+        assert!(matches!(news_of(readable), Some(CrrNews::Seen(_))));
+        // The last moment of Kubernetes is later than ours.
+        let late = || object("9999-12-31T23:59:59Z");
+        for event in [
+            watcher::Event::Apply(late()),
+            watcher::Event::InitApply(late()),
+        ] {
+            assert!(matches!(news_of(event), Some(CrrNews::Unreadable(_))));
+        }
+        let gone = watcher::Event::Delete(late());
+        assert!(matches!(news_of(gone), Some(CrrNews::Gone(_))));
     }
 }

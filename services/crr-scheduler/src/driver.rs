@@ -16,7 +16,6 @@ use bus::{Bus, Delivery, SubscribeError};
 use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan, progress_interval};
 use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
-use kube::runtime::watcher;
 use model::{
     ids::{CrrKey, CrrUid, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
@@ -31,7 +30,7 @@ use tokio::{
 use tracing::{debug, warn};
 
 use crate::{
-    cluster::{Cluster, WriteError},
+    cluster::{Cluster, CrrNews, WriteError},
     crrs::Crrs,
     metrics::Metrics,
     presence::PresenceTable,
@@ -46,7 +45,7 @@ const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Everything that can wake the leader.
 enum Event {
     /// A CRR was seen, or the watch began anew.
-    Crr(Box<watcher::Event<ContainerRecreateRequest>>),
+    Crr(CrrNews),
     /// A watched pod changed.
     Pod(PodKey, PodView),
     /// A write of a CRR was answered.
@@ -166,7 +165,7 @@ impl Driver {
         loop {
             let wait = self.wakes.wait(clock::now(), LONGEST_WAIT);
             let event = tokio::select! {
-                Some(event) = crrs.next() => Event::Crr(Box::new(event)),
+                Some(news) = crrs.next() => Event::Crr(news),
                 Some(event) = self.pod_events.1.recv() => event,
                 Some(event) = self.requests.join_next() => match event {
                     Ok(event) => event,
@@ -199,7 +198,7 @@ impl Driver {
     /// Takes an event in and says which CRRs it may concern.
     async fn take(&mut self, event: Event) -> BTreeSet<CrrKey> {
         match event {
-            Event::Crr(event) => self.on_crr(*event),
+            Event::Crr(news) => self.on_crr(news),
             Event::Pod(pod, view) => self.on_pod(&pod, view),
             Event::Written(writing, result) => self.on_written(&writing, result),
             Event::Answered(crr, order, answer) => {

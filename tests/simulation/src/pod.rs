@@ -77,6 +77,7 @@ impl RealPod {
             gate: None,
             are_containers_ready: true,
             static_uid: None,
+            host_address: None,
         }
     }
 }

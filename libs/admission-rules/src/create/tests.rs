@@ -48,6 +48,7 @@ fn facts(pod: Value) -> Facts {
     Facts {
         pod: Some(pod),
         node_exists: Some(true),
+        is_node_virtual: false,
         ..Facts::default()
     }
 }
@@ -372,6 +373,20 @@ fn the_users_own_labels_are_overwritten_and_a_long_name_is_left_out() {
         (&json!("pod-uid"), &json!("kept"))
     );
     assert!(labels.get(labels::CRR_POD_NAME).is_none());
+}
+
+#[test]
+fn the_kind_of_a_virtual_node_is_copied() {
+    for (is_node_virtual, expected) in [(true, json!("virtual-kubelet")), (false, json!(null))] {
+        let mut object = object(app());
+        let facts = Facts {
+            is_node_virtual,
+            ..facts(pod())
+        };
+        let verdict = review(&Request::Create { object: &object }, &facts);
+        json_patch::patch(&mut object, &verdict.patch).unwrap();
+        assert_eq!(object["metadata"]["labels"]["type"], expected);
+    }
 }
 
 #[test]

@@ -87,6 +87,7 @@ impl Case {
             gate: None,
             are_containers_ready: false,
             static_uid: None,
+            host_address: None,
         };
         let pod = LaunchPod {
             pod,

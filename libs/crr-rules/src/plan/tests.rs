@@ -6,7 +6,7 @@ use model::{
     condition::{Condition, ConditionState},
     crr::{Crr, FailurePolicy, Fence, Strategy},
     ids::{ContainerName, CrrKey, PodKey},
-    order::{HttpScheme, PreStop, StopOutcome},
+    order::{HttpScheme, StopOutcome},
     pod::{ContainerStatus, Pod, PodPhase, RestartPolicy},
 };
 use proptest::{prelude::*, strategy::Strategy as _};
@@ -53,6 +53,7 @@ fn names(names: &[&str]) -> Snapshot {
         gate: None,
         are_containers_ready: true,
         static_uid: None,
+        host_address: None,
     };
     Snapshot {
         crr,
@@ -482,6 +483,16 @@ fn carries_hook_and_grace_into_the_order() {
         (Some(hook), Duration::from_secs(7))
     );
     assert_eq!(order.id.as_str(), "stop/crr-uid/app");
+    let in_nodes_network = one.with(|snapshot| {
+        if let PodView::Present(pod) = &mut snapshot.pod {
+            pod.host_address = Some("10.0.0.7".to_owned());
+        }
+    });
+    let order = plan(&in_nodes_network, at(0)).order.unwrap();
+    let Some(PreStop::HttpGet { host, .. }) = order.pre_stop else {
+        panic!("{:?}", order.pre_stop);
+    };
+    assert_eq!(host.as_deref(), Some("10.0.0.7"));
 }
 
 fn any_progress() -> impl Strategies<OrderProgress> {

@@ -30,8 +30,6 @@ use crate::crd::{
 pub enum InvalidCrr {
     #[error("{field} is missing")]
     Missing { field: &'static str },
-    #[error("status.phase {0:?} is unknown; allowed are Pending, Recreating and Completed")]
-    Phase(String),
     #[error("statusContext of container {container} cannot be read")]
     ContainerId {
         container: String,
@@ -89,12 +87,7 @@ pub fn crr_from_object(object: &ContainerRecreateRequest) -> Result<Crr, Invalid
         strategy: spec.strategy.as_ref().map(strategy).unwrap_or_default(),
         active_deadline: seconds(spec.active_deadline_seconds),
         ttl_after_finished: seconds(spec.ttl_seconds_after_finished.map(i64::from)),
-        status: object
-            .status
-            .as_ref()
-            .map(status)
-            .transpose()?
-            .unwrap_or_default(),
+        status: object.status.as_ref().map(status).unwrap_or_default(),
         trace_parent: annotation(labels::TRACE_PARENT),
         key,
     })
@@ -193,7 +186,7 @@ fn strategy(spec: &ContainerRecreateRequestStrategy) -> Strategy {
     }
 }
 
-fn status(object: &ContainerRecreateRequestStatus) -> Result<CrrStatus, InvalidCrr> {
+fn status(object: &ContainerRecreateRequestStatus) -> CrrStatus {
     let containers = object
         .container_recreate_states
         .iter()
@@ -222,21 +215,21 @@ fn status(object: &ContainerRecreateRequestStatus) -> Result<CrrStatus, InvalidC
         })
     });
     let phase = match object.phase.as_str() {
-        "" => None,
         "Pending" => Some(CrrPhase::Pending),
         "Recreating" => Some(CrrPhase::Recreating),
         // Declared by OpenKruise at this level and never used: ended all the same.
         "Completed" | "Succeeded" | "Failed" => Some(CrrPhase::Completed),
-        other => return Err(InvalidCrr::Phase(other.to_owned())),
+        // None yet, or a word that v1alpha1, which has no list of them, let somebody write: ours is written over it.
+        _ => None,
     };
-    Ok(CrrStatus {
+    CrrStatus {
         phase,
         completed_at: object.completion_time.as_ref().map(|time| time.0),
         message: object.message.clone().unwrap_or_default(),
         containers: containers.collect(),
         snapshot: snapshots.collect(),
         conditions: conditions.collect(),
-    })
+    }
 }
 
 fn container_phase(phase: &str) -> ContainerPhase {

@@ -74,6 +74,7 @@ pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
             .iter()
             .any(|condition| condition.type_ == "ContainersReady" && condition.status == "True"),
         static_uid: static_uid(metadata),
+        host_address: status.pod_ip.filter(|_| spec.host_network == Some(true)),
     })
 }
 

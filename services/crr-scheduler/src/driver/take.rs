@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use bus::Delivery;
 use crr_rules::{PodView, Silence};
 use k8s_api::crd::ContainerRecreateRequest;
-use kube::{ResourceExt, runtime::watcher};
+use kube::ResourceExt;
 use model::{
     ids::{CrrKey, CrrUid, NodeName, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
@@ -17,28 +17,24 @@ use tracing::{debug, info, warn};
 
 use super::{Driver, WRITE_AGAIN_AFTER, Writing, Written};
 use crate::{
-    cluster::WriteError,
+    cluster::{CrrNews, WriteError},
     tracked::{Tracked, parse_version},
 };
 
 impl Driver {
-    pub(super) fn on_crr(
-        &mut self,
-        event: watcher::Event<ContainerRecreateRequest>,
-    ) -> BTreeSet<CrrKey> {
-        match event {
-            watcher::Event::Init => {
+    pub(super) fn on_crr(&mut self, news: CrrNews) -> BTreeSet<CrrKey> {
+        match news {
+            CrrNews::ListBegins => {
                 self.unlisted = self.crrs.keys();
                 BTreeSet::new()
             }
-            watcher::Event::InitApply(object) | watcher::Event::Apply(object) => {
-                self.on_object(&object)
+            CrrNews::Seen(object) => self.on_object(&object),
+            CrrNews::Unreadable(crr) => {
+                self.unlisted.remove(&crr);
+                BTreeSet::new()
             }
-            watcher::Event::Delete(object) => match k8s_api::convert::crr_key(&object) {
-                Some(crr) => self.on_gone(&crr),
-                None => BTreeSet::new(),
-            },
-            watcher::Event::InitDone => {
+            CrrNews::Gone(crr) => self.on_gone(&crr),
+            CrrNews::ListEnds => {
                 let gone = std::mem::take(&mut self.unlisted);
                 let touched = gone.iter().flat_map(|crr| self.on_gone(crr)).collect();
                 if std::mem::replace(&mut self.are_crrs_listed, true) {

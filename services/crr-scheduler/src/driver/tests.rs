@@ -54,7 +54,7 @@ fn key(name: &str) -> CrrKey {
 }
 
 fn apply(object: ContainerRecreateRequest) -> Event {
-    Event::Crr(Box::new(watcher::Event::Apply(object)))
+    Event::Crr(CrrNews::Seen(Box::new(object)))
 }
 
 fn written(
@@ -74,17 +74,15 @@ fn written(
 impl Driver {
     /// Its list is whole, and holds these.
     async fn listed(mut self, objects: Vec<ContainerRecreateRequest>) -> Self {
-        let begin = [watcher::Event::Init];
-        let items = objects.into_iter().map(watcher::Event::InitApply);
-        for event in begin.into_iter().chain(items) {
-            self.handle(Event::Crr(Box::new(event))).await;
+        let begin = Event::Crr(CrrNews::ListBegins);
+        for event in [begin].into_iter().chain(objects.into_iter().map(apply)) {
+            self.handle(event).await;
             assert!(
                 self.requests.is_empty(),
                 "nothing is done before the list is whole"
             );
         }
-        let end = Event::Crr(Box::new(watcher::Event::InitDone));
-        self.handle(end).await;
+        self.handle(Event::Crr(CrrNews::ListEnds)).await;
         self
     }
 
@@ -121,8 +119,7 @@ async fn a_conflict_with_what_was_not_seen_yet_waits_for_it() {
 async fn an_answer_for_a_deleted_request_is_none_for_its_namesake() {
     let (old, new) = (object("a", "1", "1"), object("a", "2", "5"));
     let mut driver = driver().await.listed(vec![old.clone()]).await;
-    let deleted = watcher::Event::Delete(old.clone());
-    driver.handle(Event::Crr(Box::new(deleted))).await;
+    driver.handle(Event::Crr(CrrNews::Gone(key("a")))).await;
     driver.handle(apply(new)).await;
     driver
         .handle(written(&old, Ok(object("a", "1", "4"))))
