@@ -22,7 +22,7 @@ use crate::{
     container::{Judgement, container_status, judge, node_pod_uid, present_pod, stopped_instance},
     events::events,
     messages,
-    time::after,
+    time::{after, elapsed},
     unready::{Drain, drain},
 };
 
@@ -189,7 +189,7 @@ fn work(
     let order = if is_draining {
         None
     } else {
-        next_stop(snapshot, &wanted.containers)
+        next_stop(snapshot, &wanted.containers, now)
     };
     let mut drops = Vec::new();
     for (container, state) in snapshot.crr.containers.iter().zip(&wanted.containers) {
@@ -291,19 +291,23 @@ fn silence_wake(snapshot: &Snapshot, now: Timestamp) -> Option<Timestamp> {
 }
 
 /// The one stop that should be outstanding: strictly serial, in list order.
-fn next_stop(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Option<StopOrder> {
+fn next_stop(
+    snapshot: &Snapshot,
+    states: &[ContainerRecreateState],
+    now: Timestamp,
+) -> Option<StopOrder> {
     for (container, state) in snapshot.crr.containers.iter().zip(states) {
         match state.phase {
             ContainerPhase::Succeeded | ContainerPhase::Failed => {}
             ContainerPhase::Recreating if snapshot.crr.strategy.is_ordered => return None,
             ContainerPhase::Recreating => {}
-            ContainerPhase::Pending => return stop_order(snapshot, container),
+            ContainerPhase::Pending => return stop_order(snapshot, container, now),
         }
     }
     None
 }
 
-fn stop_order(snapshot: &Snapshot, container: &CrrContainer) -> Option<StopOrder> {
+fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> Option<StopOrder> {
     let crr = &snapshot.crr;
     let (container_id, restart_count) = target(snapshot, container)?;
     let grace = crr.strategy.termination_grace;
@@ -323,6 +327,10 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer) -> Option<StopOrder
             .pre_stop
             .clone()
             .map(|hook| addressed(hook, snapshot)),
+        // After its deadline nothing more of a CRR is begun, also where a node has to let it wait.
+        begin_within: crr
+            .active_deadline
+            .map(|deadline| elapsed(now, after(crr.created_at, deadline))),
         reason: format!("ContainerRecreateRequest {}", crr.key),
     })
 }

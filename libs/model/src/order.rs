@@ -34,6 +34,9 @@ pub struct StopOrder {
     /// Time for the preStop hook and the stop together.
     pub grace: Duration,
     pub pre_stop: Option<PreStop>,
+    /// Counted from its sending: a stop that has not begun by then is wanted no more. `None` is no limit.
+    #[serde(default)]
+    pub begin_within: Option<Duration>,
     /// Who wants it, for logs and events: `ContainerRecreateRequest <namespace>/<name>`.
     pub reason: String,
 }

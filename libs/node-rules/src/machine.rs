@@ -63,6 +63,8 @@ struct Admitting {
     order: StopOrder,
     trace_parent: Option<String>,
     replies: Vec<ReplyToken>,
+    /// When it was last sent.
+    asked_at: Timestamp,
 }
 
 // === impl Machine ===
@@ -85,7 +87,7 @@ impl Machine {
                 order,
                 trace_parent,
                 reply,
-            } => self.take_order(order, trace_parent, reply),
+            } => self.take_order(order, trace_parent, reply, now),
             Event::Inspected { order, observed } => self.take_inspection(&order, observed, now),
             Event::HookEnded { order, result } => {
                 let settings = self.settings;
@@ -189,10 +191,13 @@ impl Machine {
         order: StopOrder,
         trace_parent: Option<String>,
         reply: ReplyToken,
+        now: Timestamp,
     ) -> Vec<Effect> {
         match self.orders.get_mut(&order.id) {
             Some(Entry::Admitting(admitting)) => {
                 admitting.replies.push(reply);
+                admitting.asked_at = now;
+                admitting.order.begin_within = order.begin_within;
                 Vec::new()
             }
             Some(Entry::Held(held)) => {
@@ -212,6 +217,7 @@ impl Machine {
                     order,
                     trace_parent,
                     replies: vec![reply],
+                    asked_at: now,
                 };
                 self.orders
                     .insert(admitting.order.id.clone(), Entry::Admitting(admitting));
@@ -234,7 +240,7 @@ impl Machine {
                 self.orders.insert(order.clone(), Entry::Held(held));
                 effects
             }
-            Some(Entry::Admitting(admitting)) => match refuse(&admitting.order, observed) {
+            Some(Entry::Admitting(admitting)) => match refuse_now(&admitting, observed, now) {
                 // Admitting => unknown: nothing is journaled, the same order may come again
                 Some(refusal) => answer_all(admitting.replies, &OrderAnswer::Refused(refusal)),
                 None => self.accept(admitting, now),
@@ -337,6 +343,18 @@ fn check_order(order: &StopOrder) -> Option<Refusal> {
     };
     Some(Refusal::Invalid {
         message: message.to_owned(),
+    })
+}
+
+/// Whoever asked so long ago may not want it any more; whoever still does asks again.
+const ASKED_TOO_LONG_AGO: Duration = Duration::from_secs(10);
+
+fn refuse_now(admitting: &Admitting, observed: Observed, now: Timestamp) -> Option<Refusal> {
+    let refusal = refuse(&admitting.order, observed);
+    let waited = Duration::try_from(now.duration_since(admitting.asked_at)).unwrap_or_default();
+    refusal.or_else(|| {
+        let message = || "it took too long to answer".to_owned();
+        (waited > ASKED_TOO_LONG_AGO).then(|| Refusal::RuntimeUnavailable { message: message() })
     })
 }
 

@@ -100,6 +100,38 @@ async fn tcp_socket_connects_to_the_named_port_of_the_pod() {
     .await;
 }
 
+/// CRI tells no address of such a pod; the API does.
+#[tokio::test]
+async fn a_hook_without_a_host_reaches_a_pod_in_the_nodes_network() {
+    in_space("node-net", async |space| {
+        // Nobody else's on a node, and not of those that are drawn.
+        let port = 19_473;
+        let hook = json!({ "httpGet": { "path": "/bye", "port": port } });
+        let serve = SERVER.replace("8080", &port.to_string());
+        let plan = PodPlan::new("web")
+            .container_running("main", &serve)
+            .changed(|container| {
+                container["ports"] = json!([{ "containerPort": port, "hostPort": port }]);
+                container["readinessProbe"] =
+                    json!({ "tcpSocket": { "port": port }, "periodSeconds": 1 });
+                container["lifecycle"] = json!({ "preStop": hook });
+            })
+            .container("observer")
+            .with("hostNetwork", json!(true));
+        space.start(&plan).await?;
+        space.recreate("called", "web", &["main"]).await?;
+        space.wait_completed("called").await?;
+        wait_for("the call in the server's log", PATIENCE, async || {
+            let log = space.log("web", "observer").await?;
+            Ok(Look::is(log.contains("response:200"), log))
+        })
+        .await?;
+        assert_eq!(failures(space).await?, [""; 0]);
+        Ok(())
+    })
+    .await;
+}
+
 /// The API server takes such a hook. The kubelet finds out when it stops the container, tells it, and goes on.
 #[tokio::test]
 async fn a_hook_for_a_port_that_is_not_there_is_told_and_the_stop_goes_on() {

@@ -1,7 +1,7 @@
 //! What a ContainerRecreateRequest does to a pod that nothing else happens to.
 
-use anyhow::Result;
-use e2e::{Instance, PodPlan, Space, in_space, phase_of, spec, state_of};
+use anyhow::{Context, Result};
+use e2e::{Instance, PodPlan, Space, in_space, kubectl, phase_of, spec, state_of};
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::ResourceExt;
 use model::labels;
@@ -21,6 +21,35 @@ fn states(request: &ContainerRecreateRequest) -> Value {
 
 fn succeeded(container: &str) -> Value {
     json!({ "name": container, "phase": "Succeeded", "isKilled": true })
+}
+
+/// A manifest as its author keeps it, with the largest numbers that Kubernetes can tell.
+#[tokio::test]
+async fn a_manifest_may_be_applied_twice_and_hold_any_number() {
+    in_space("apply", async |space| {
+        space.start(&PodPlan::new("web").container("main")).await?;
+        let manifest = json!({
+            "apiVersion": "apps.kruise.io/v1alpha1", "kind": "ContainerRecreateRequest",
+            "metadata": { "name": "long" },
+            "spec": {
+                "podName": "web", "containers": [{ "name": "main" }],
+                "strategy": { "terminationGracePeriodSeconds": i64::MAX },
+                "activeDeadlineSeconds": i64::MAX, "ttlSecondsAfterFinished": i32::MAX,
+            },
+        });
+        let words = ["-n", &space.name, "apply", "-f", "-"];
+        kubectl(&words, &manifest.to_string()).await?;
+        let request = space.wait_completed("long").await?;
+        let state = state_of(&request, "main").context("it is in the list")?;
+        assert_eq!(state.phase, "Succeeded", "{state:?}");
+        let again = kubectl(&words, &manifest.to_string()).await?;
+        assert!(
+            again.contains("unchanged") || again.contains("configured"),
+            "{again}"
+        );
+        Ok(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -137,7 +166,7 @@ async fn the_pre_stop_hook_runs_first_and_the_container_is_pending_until_it_ends
         assert_eq!(space.instance("web", "main").await?, main);
 
         let touch = ["-n", &space.name, "exec", "web", "-c", "observer", "--", "touch", "/shared/go"];
-        e2e::kubectl(&touch, "").await?;
+        kubectl(&touch, "").await?;
         let request = space.wait_completed("hooked").await?;
         assert_eq!(states(&request), json!([succeeded("main")]));
         assert_eq!(space.count_lines("web", "observer", "end").await?, 1);
@@ -190,7 +219,7 @@ async fn kubectl_shows_phase_pod_node_and_age() {
         let pod = space.start(&pair()).await?;
         space.recreate("shown", "pair", &["main"]).await?;
         space.wait_completed("shown").await?;
-        let table = e2e::kubectl(&["-n", &space.name, "get", "crr"], "").await?;
+        let table = kubectl(&["-n", &space.name, "get", "crr"], "").await?;
         let rows: Vec<Vec<&str>> = table
             .lines()
             .map(|line| line.split_whitespace().collect())
@@ -209,7 +238,7 @@ async fn kubectl_shows_phase_pod_node_and_age() {
 
 #[tokio::test]
 async fn kubectl_explains_the_strategy() -> Result<()> {
-    let text = e2e::kubectl(&["explain", "crr.spec.strategy"], "").await?;
+    let text = kubectl(&["explain", "crr.spec.strategy"], "").await?;
     for field in [
         "failurePolicy",
         "orderedRecreate",

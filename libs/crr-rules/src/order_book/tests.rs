@@ -22,6 +22,7 @@ fn wanted() -> StopOrder {
         },
         grace: Duration::from_secs(30),
         pre_stop: None,
+        begin_within: None,
         reason: "test".to_owned(),
     }
 }

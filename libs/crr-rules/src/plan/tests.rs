@@ -424,6 +424,17 @@ fn a_grace_of_centuries_is_ordered_as_the_longest_that_a_node_takes() {
 }
 
 #[test]
+fn nothing_is_to_be_begun_after_the_deadline() {
+    let one = names(&["app"]).recreating();
+    assert_eq!(plan(&one, at(3)).order.unwrap().begin_within, None);
+    let limited = one.with(|snapshot| {
+        snapshot.crr.active_deadline = Some(Duration::from_secs(10));
+    });
+    let order = plan(&limited, at(3)).order.unwrap();
+    assert_eq!(order.begin_within, Some(Duration::from_secs(7)));
+}
+
+#[test]
 fn a_bus_that_is_away_is_waited_for() {
     let away = OrderProgress::Unanswered {
         since: at(1),

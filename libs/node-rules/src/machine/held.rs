@@ -158,6 +158,12 @@ impl Held {
             }
             // Verifying => Reporting
             (true, Some(message)) => self.finish(StopOutcome::Failed { message }, now),
+            // Inspecting => Reporting
+            (true, None) if self.is_too_late(now) => {
+                let message = "its deadline passed while it waited for its turn on the node";
+                let message = message.to_owned();
+                self.finish(StopOutcome::Failed { message }, now)
+            }
             // Inspecting => Hooking | Stopping
             (true, None) => self.resume(settings, now),
         }
@@ -307,6 +313,14 @@ impl Held {
 
     pub(super) fn is_acknowledged(&self) -> bool {
         self.phase == Phase::Acknowledged
+    }
+
+    /// Whether it waited until nobody wants it any more.
+    fn is_too_late(&self, now: Timestamp) -> bool {
+        let waited = Duration::try_from(now.duration_since(self.record.accepted_at));
+        let limit = self.record.order.begin_within;
+        let has_passed = limit.is_some_and(|limit| waited.unwrap_or_default() > limit);
+        self.record.stage == Stage::Queued && has_passed
     }
 
     /// What it means that the instance is not alive any more.

@@ -31,6 +31,7 @@ fn order(id: &str) -> StopOrder {
         },
         grace: GRACE,
         pre_stop: None,
+        begin_within: None,
         reason: "ContainerRecreateRequest shop/one".to_owned(),
     }
 }

@@ -20,6 +20,10 @@ impl Message for StopOrder {
             instance: Some(instance_to(&self.instance)),
             grace_milliseconds: milliseconds(self.grace),
             pre_stop: self.pre_stop.as_ref().map(hook_to),
+            // A limit that is over is not none.
+            begin_within_milliseconds: self
+                .begin_within
+                .map_or(0, |limit| milliseconds(limit).max(1)),
         };
         let order = proto::Order {
             id: self.id.to_string(),
@@ -80,6 +84,9 @@ impl Message for NodeOrder {
                 instance: instance_from(some("stop_container.instance", stop.instance)?)?,
                 grace: Duration::from_millis(stop.grace_milliseconds),
                 pre_stop: stop.pre_stop.map(hook_from).transpose()?,
+                begin_within: Some(stop.begin_within_milliseconds)
+                    .filter(|limit| *limit > 0)
+                    .map(Duration::from_millis),
                 reason,
             }),
             Verb::DropDeadInstances(drop) => Self::Drop(DropOrder {

@@ -191,6 +191,7 @@ fn order(pre_stop: Option<PreStop>) -> StopOrder {
         },
         grace: Duration::from_secs(30),
         pre_stop,
+        begin_within: None,
         reason: "a test".to_owned(),
     }
 }

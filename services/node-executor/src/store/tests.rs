@@ -21,6 +21,7 @@ fn record(id: &str) -> Record {
             },
             grace: std::time::Duration::from_millis(1500),
             pre_stop: None,
+            begin_within: None,
             reason: "a test".to_owned(),
         },
         trace_parent: Some("00-trace".to_owned()),

@@ -30,6 +30,7 @@ pub(crate) fn order(id: &str) -> StopOrder {
         instance: instance(),
         grace: Duration::from_secs(30),
         pre_stop: None,
+        begin_within: None,
         reason: "ContainerRecreateRequest default/a".to_owned(),
     }
 }

@@ -47,6 +47,37 @@ fn what_ended_while_it_waited_is_gone_and_the_next_is_let_in() {
 }
 
 #[test]
+fn what_nobody_wants_any_more_when_its_turn_comes_is_not_begun() {
+    for (limit, expected) in [
+        (5, &["store finished false", "report 1"][..]),
+        (6, &["store begun", "stop 30"]),
+    ] {
+        let mut bench = one_at_a_time();
+        let first = order("1");
+        let second = StopOrder {
+            begin_within: Some(Duration::from_secs(limit)),
+            ..order("2")
+        };
+        bench.begun(&first);
+        bench.begun(&second);
+        bench.stop_ended(&first, StopResult::Stopped, 5);
+        assert_eq!(kinds(&bench.alive(&second, 6)), expected, "{limit} s");
+    }
+}
+
+#[test]
+fn who_asked_too_long_ago_has_to_ask_again() {
+    let mut bench = Bench::new();
+    let order = order("1");
+    bench.ordered(&order, 0);
+    assert_eq!(kinds(&bench.alive(&order, 11)), ["refused"]);
+    bench.ordered(&order, 20);
+    bench.ordered(&order, 25);
+    let effects = bench.alive(&order, 34);
+    assert_eq!(kinds(&effects)[..2], ["store begun", "accepted"]);
+}
+
+#[test]
 fn a_newer_instance_is_never_touched_by_an_order_that_waited() {
     let mut bench = one_at_a_time();
     let (first, second) = (order("1"), hooked("2"));

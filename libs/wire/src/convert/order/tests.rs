@@ -91,11 +91,12 @@ fn any_answer() -> impl Strategy<Value = OrderAnswer> {
 proptest! {
     #[test]
     fn orders_come_back_as_they_went(
-        instance in any_instance(), attempt in any::<u32>(), grace in any::<u32>(),
+        instance in any_instance(), attempt in any::<u32>(), grace in any::<u32>(), limit in proptest::option::of(1..u64::from(u32::MAX)),
         pre_stop in proptest::option::of(any_hook()), reason in ".*",
     ) {
         let grace = Duration::from_millis(u64::from(grace));
-        let order = StopOrder { id: "stop/1/app".into(), attempt, instance, grace, pre_stop, reason };
+        let begin_within = limit.map(Duration::from_millis);
+        let order = StopOrder { id: "stop/1/app".into(), attempt, instance, grace, pre_stop, begin_within, reason };
         prop_assert_eq!(StopOrder::decode(&order.encode()).unwrap(), order);
     }
 
@@ -135,7 +136,7 @@ proptest! {
         place in any::<proptest::sample::Index>(), damage in any::<u8>(), keep in any::<proptest::sample::Index>(),
     ) {
         let grace = Duration::from_secs(30);
-        let order = StopOrder { id: "1".into(), attempt: 1, instance, grace, pre_stop, reason: "r".to_owned() };
+        let order = StopOrder { id: "1".into(), attempt: 1, instance, grace, pre_stop, begin_within: None, reason: "r".to_owned() };
         let mut bytes = order.encode();
         let place = place.index(bytes.len());
         bytes[place] ^= damage;
