@@ -1,9 +1,10 @@
 //! The way to the API server: kube's client on a connection tuned for small requests; events, told the same by all.
 //!
-//! Owns the connection's settings. kube's own connector leaves Nagle's algorithm on, so that the first request of a
+//! Owns the connection's settings and how long a request is waited for; `patience.rs` says why. kube's own connector leaves Nagle's algorithm on, so that the first request of a
 //! connection waits for the server's delayed acknowledgement of the handshake: 40 ms of a restart's 70.
 
 pub mod events;
+mod patience;
 mod write;
 
 use std::{path::Path, time::Duration};
@@ -14,11 +15,14 @@ use hyper_util::{
 };
 use kube::{
     Client, Config,
-    client::{Body, ConfigExt, retry::RetryPolicy},
+    client::{Body, ConfigExt},
     config::{InferConfigError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use tower::{BoxError, ServiceBuilder, retry::RetryLayer, util::MapErrLayer};
+use tower::{BoxError, ServiceBuilder, layer::layer_fn, util::MapErrLayer};
 
+use patience::{Patience, SERVICE_WITHIN};
+
+pub use patience::Retries;
 pub use write::WriteError;
 
 /// A peer that is silent for this long is asked whether it is there.
@@ -38,12 +42,17 @@ pub enum ConnectError {
     Unusable(#[from] kube::Error),
 }
 
-/// A client of the API server that `KUBECONFIG` or the pod's service account names. Nothing is sent yet.
+/// A service's client of the API server that `KUBECONFIG` or the pod's service account names. Nothing is sent yet. All
+/// its requests but watches end within half a minute.
 ///
 /// # Errors
 /// No configuration is found, or its credentials cannot be read.
-pub async fn infer() -> Result<Client, ConnectError> {
-    Ok(client(Config::infer().await?)?)
+pub async fn infer(retries: Retries) -> Result<Client, ConnectError> {
+    let patience = Patience {
+        within: Some(SERVICE_WITHIN),
+        retries,
+    };
+    Ok(connect(Config::infer().await?, patience)?)
 }
 
 /// A client of the API server that a person names: by a kubeconfig file, a context of it, both, or neither.
@@ -80,14 +89,28 @@ pub async fn config(
     })
 }
 
-/// A client by a configuration, with kube's authentication and, where the configuration has them on, its retries of "too
-/// busy" answers.
+/// A person's client by a configuration, with brief retries where the configuration has retries on. It waits as long as
+/// the person does.
 ///
 /// # Errors
 /// The configuration's credentials or CA cannot be read.
 pub fn client(config: Config) -> kube::Result<Client> {
+    let retries = if config.default_retry {
+        Retries::Brief
+    } else {
+        Retries::None
+    };
+    let patience = Patience {
+        within: None,
+        retries,
+    };
+    connect(config, patience)
+}
+
+fn connect(config: Config, patience: Patience) -> kube::Result<Client> {
     if config.proxy_url.is_some() {
-        return Client::try_from(config); // Somebody else's connector: latency is the proxy's then.
+        // It says that it cannot: kube is built without proxies, and so are we.
+        return Client::try_from(config);
     }
     let mut connector = HttpConnector::new();
     connector.enforce_http(false); // https goes over it too.
@@ -97,10 +120,9 @@ pub fn client(config: Config) -> kube::Result<Client> {
     connector.set_connect_timeout(config.connect_timeout);
     let https = config.rustls_https_connector_with_connector(connector)?;
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(https);
-    let retries = config.default_retry;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(retries.then(|| RetryLayer::new(RetryPolicy::server_retry())))
+        .layer(layer_fn(|inner| patience.wrap(inner)))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .layer(MapErrLayer::new(BoxError::from))

@@ -14,6 +14,7 @@ use model::{
     labels,
     presence::{Answer, LastSeen, Question},
 };
+use tokio::time::timeout;
 use tracing::debug;
 
 /// A scheduler that does not answer within this time is not waited for: what it knows is only for warnings.
@@ -21,6 +22,10 @@ const ASK_WITHIN: Duration = Duration::from_millis(100);
 
 /// A node that gave a sign of life within this time exists; otherwise the API server is asked.
 const SURELY_THERE: Duration = Duration::from_secs(30);
+
+/// All reads of a review: the API server waits ten seconds for the answer (`timeoutSeconds` in k8s/base/admission.yaml),
+/// and with ours the user is told what it was that took so long.
+const READ_WITHIN: Duration = Duration::from_secs(8);
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -30,11 +35,15 @@ pub(crate) struct Cluster {
 
 /// Why the facts could not be had.
 #[derive(Debug, thiserror::Error)]
-#[error("failed to read the {what}")]
-pub(crate) struct ReadError {
-    what: &'static str,
-    #[source]
-    source: Box<kube::Error>,
+pub(crate) enum ReadError {
+    #[error("failed to read the {what}")]
+    Failed {
+        what: &'static str,
+        #[source]
+        source: Box<kube::Error>,
+    },
+    #[error("failed to read the pod and its node within {READ_WITHIN:?}")]
+    Slow,
 }
 
 // === impl Cluster ===
@@ -46,6 +55,17 @@ impl Cluster {
 
     /// Reads what the review of a creation needs.
     pub(crate) async fn fetch_facts(
+        &self,
+        namespace: &str,
+        pod: &str,
+        trace_parent: Option<String>,
+    ) -> Result<Facts, ReadError> {
+        let facts = self.read_facts(namespace, pod, trace_parent);
+        let facts = timeout(READ_WITHIN, facts).await;
+        facts.unwrap_or(Err(ReadError::Slow))
+    }
+
+    async fn read_facts(
         &self,
         namespace: &str,
         pod: &str,
@@ -114,8 +134,32 @@ fn is_recent(last_seen: LastSeen) -> bool {
 }
 
 fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> ReadError {
-    move |source| ReadError {
+    move |source| ReadError::Failed {
         what,
         source: Box::new(source),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, future::pending};
+
+    use axum::http;
+    use kube::client::Body;
+    use tokio::time::Instant;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_api_server_is_told_of_before_the_webhook_times_out() {
+        let server = |_: http::Request<Body>| pending::<Result<http::Response<Body>, Infallible>>();
+        let client = Client::new(tower::service_fn(server), "shop");
+        let args = bus::Args::at("nats://127.0.0.1:1");
+        let bus = Bus::connect(&args, "admission").await.unwrap();
+        let cluster = Cluster::new(client, bus);
+        let start = Instant::now();
+        let facts = cluster.fetch_facts("shop", "web", None).await;
+        assert!(matches!(facts, Err(ReadError::Slow)));
+        assert!(start.elapsed() < Duration::from_secs(10));
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use api_client::Retries;
 use axum::Router;
 use axum_server::{
     Handle,
@@ -27,7 +28,8 @@ const LINGER: Duration = Duration::from_secs(2);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a port that cannot be opened.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = api_client::infer()
+    // A review is asked for once: a server that is busy for a moment is no reason to refuse a request.
+    let client = api_client::infer(Retries::Brief)
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "admission")

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
+use api_client::Retries;
 use bus::Bus;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
@@ -22,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a task that failed.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = api_client::infer()
+    let client = api_client::infer(Retries::None)
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "barrier-manager")
