@@ -37,6 +37,20 @@ impl WriteError {
         }
     }
 
+    /// Whether the same write would meet the same again, however late: what is refused for what it is, or for who asks.
+    pub fn is_final(&self) -> bool {
+        match self {
+            Self::Conflict | Self::Gone => true,
+            Self::Failed(error) => match &**error {
+                // Credentials are read again (401), a slow or busy server is a quick one later (408, 429).
+                kube::Error::Api(status) => {
+                    (400..500).contains(&status.code) && !matches!(status.code, 401 | 408 | 429)
+                }
+                _ => false,
+            },
+        }
+    }
+
     /// A bounded word for metrics.
     pub fn kind(&self) -> &'static str {
         match self {

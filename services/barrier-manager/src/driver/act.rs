@@ -2,25 +2,18 @@
 //!
 //! Owns the requests' tasks. Each ends as an event of the driver.
 
-use std::time::Duration;
-
+use api_client::events::insist;
 use barrier_rules::{LaunchEvent, Write};
 use jiff::Timestamp;
 use model::{
     ids::{PodKey, PodUid},
     launch::LaunchPod,
 };
-use service_kit::{ErrorChain, backoff::Backoff};
-use tokio::time::sleep;
+use service_kit::ErrorChain;
 use tracing::{Instrument, debug, info, info_span};
 
 use super::{Driver, Event, Written};
 use crate::cluster::{Cluster, WriteError};
-
-/// How often an event is tried to be told, and the bounds of the pause between.
-const TELL_TRIES: u32 = 4;
-const TELL_AGAIN_AFTER: Duration = Duration::from_millis(200);
-const LONGEST_TELL_PAUSE: Duration = Duration::from_secs(5);
 
 impl Driver {
     /// Begins a write; its answer is an event.
@@ -68,15 +61,8 @@ impl Driver {
             let (cluster, uid) = (self.cluster.clone(), tracked.launch.pod.uid.clone());
             let pod = pod.clone();
             self.requests.spawn(async move {
-                let mut backoff = Backoff::new(TELL_AGAIN_AFTER, LONGEST_TELL_PAUSE);
-                for _ in 0..TELL_TRIES {
-                    match cluster.tell(&pod, &uid, &event, now).await {
-                        Ok(()) => break,
-                        Err(error) => {
-                            debug!(%pod, event.name, error = %ErrorChain(&error), "Event was not told");
-                        }
-                    }
-                    sleep(backoff.next_delay()).await;
+                if let Err(error) = insist(|| cluster.tell(&pod, &uid, &event, now)).await {
+                    debug!(%pod, event.name, error = %ErrorChain(&error), "Event was not told");
                 }
                 Event::Told
             });

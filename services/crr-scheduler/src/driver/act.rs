@@ -2,8 +2,7 @@
 //!
 //! Owns the requests' tasks and the pod watches. Each request ends as an event of the driver.
 
-use std::time::Duration;
-
+use api_client::events::insist;
 use bus::{Bus, RequestError};
 use crr_rules::{CrrEvent, GateWrite, Plan, PodView, Silence, Write, order_book::ANSWER_WITHIN};
 use futures::{StreamExt, pin_mut};
@@ -14,8 +13,7 @@ use model::{
     ids::{CrrKey, NodeName, PodKey},
     order::{DropOrder, StopOrder},
 };
-use service_kit::{ErrorChain, backoff::Backoff, trace};
-use tokio::time::sleep;
+use service_kit::{ErrorChain, trace};
 use tracing::{Instrument, Span, debug, info, info_span, warn};
 
 use super::{Driver, Event, WatchedPod, Writing, Written};
@@ -23,11 +21,6 @@ use crate::{
     cluster::{Cluster, WriteError},
     tracked::{Tracked, is_ended},
 };
-
-/// How often an event is tried to be told, and the bounds of the pause between.
-const TELL_TRIES: u32 = 4;
-const TELL_AGAIN_AFTER: Duration = Duration::from_millis(200);
-const LONGEST_TELL_PAUSE: Duration = Duration::from_secs(5);
 
 impl Driver {
     pub(super) fn act(&mut self, crr: &CrrKey, plan: Plan, now: Timestamp) {
@@ -163,16 +156,9 @@ impl Driver {
             }
             let (cluster, crr) = (self.cluster.clone(), tracked.crr.clone());
             self.requests.spawn(async move {
-                let mut backoff = Backoff::new(TELL_AGAIN_AFTER, LONGEST_TELL_PAUSE);
-                for _ in 0..TELL_TRIES {
-                    match cluster.tell(&crr, &event, now).await {
-                        Ok(()) => break,
-                        Err(error) => {
-                            let error = ErrorChain(&error).to_string();
-                            debug!(crr = %crr.key, event.name, error, "Event was not told");
-                        }
-                    }
-                    sleep(backoff.next_delay()).await;
+                if let Err(error) = insist(|| cluster.tell(&crr, &event, now)).await {
+                    let error = ErrorChain(&error).to_string();
+                    debug!(crr = %crr.key, event.name, error, "Event was not told");
                 }
                 Event::Told
             });
