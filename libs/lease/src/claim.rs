@@ -14,8 +14,9 @@ pub struct Timing {
     pub duration: Duration,
     /// The holder renews this often.
     pub renew_every: Duration,
-    /// A holder that could not renew for this long stops leading. Shorter than `duration`, so that two
-    /// never lead at once.
+    /// A holder that could not renew for this long stops leading, whatever request is under way. It counts from before
+    /// its last renewal left, others count from after they saw it: shorter than `duration`, so that two never lead at
+    /// once.
     pub give_up_after: Duration,
 }
 
@@ -135,6 +136,24 @@ impl Claim {
 
     pub fn is_ours(&self) -> bool {
         matches!(self.observed, Observed::Ours { .. })
+    }
+
+    /// When we stop leading unless we renew before; `None` when we do not lead.
+    pub fn gives_up_at(&self) -> Option<Instant> {
+        match &self.observed {
+            Observed::Ours { renewed_at } => Some(*renewed_at + self.timing.give_up_after),
+            Observed::Nothing | Observed::Free | Observed::Foreign { .. } => None,
+        }
+    }
+
+    /// We stop leading: the lease is looked at as another's that is new to us.
+    pub fn give_up(&mut self, now: Instant) {
+        // Ours => Foreign
+        self.observed = Observed::Foreign {
+            version: String::new(),
+            duration: self.timing.duration,
+            seen_at: now,
+        };
     }
 
     pub fn next_step(&self, now: Instant) -> Step {

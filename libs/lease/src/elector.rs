@@ -1,8 +1,13 @@
 //! The loop around a claim: one watch on the Lease, and a write when the claim says so.
 //!
-//! Owns the requests. A standby reads nothing but its watch; a leader writes once per `renew_every`.
+//! Owns the requests. A standby reads nothing but its watch; a leader writes once per `renew_every`. Whatever keeps a
+//! write from succeeding, the next comes after a pause, and leadership ends on time.
 
-use std::{pin::pin, time::Duration};
+use std::{
+    ops::ControlFlow,
+    pin::{Pin, pin},
+    time::Duration,
+};
 
 use futures::{StreamExt, TryStreamExt};
 use jiff::Timestamp;
@@ -18,17 +23,22 @@ use kube::{
 use tokio::{
     select,
     sync::watch,
-    time::{Instant, sleep_until, timeout},
+    time::{Instant, sleep_until, timeout, timeout_at},
 };
 use tracing::{debug, info, warn};
 
-use crate::{Claim, Step, Timing};
+use crate::{Claim, Leadership, Step, Timing};
 
-/// A write that takes longer than this is tried again: shorter than the time to give up.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(2);
+/// A request that takes longer than this has failed: shorter than the time to give up.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The pause after the API server could be neither written to nor read.
-const RETRY_AFTER: Duration = Duration::from_millis(500);
+/// Bounds of the pause after a write that failed; it doubles. The API server may refuse writes for hours (a full etcd,
+/// a webhook that is away, a right that was lost) and still be asked by every replica.
+const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(5)];
+
+/// All requests of a release. With a write that is let end before, less than the services take to end.
+const RELEASE_WITHIN: Duration = Duration::from_secs(2);
+const RELEASE_TRIES: u32 = 2;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
@@ -38,51 +48,8 @@ pub enum LeaseError {
         #[source]
         source: Box<kube::Error>,
     },
-    #[error("writing the lease {name} took more than {WRITE_TIMEOUT:?}")]
+    #[error("the write of the lease {name} was not answered in time")]
     Slow { name: String },
-}
-
-/// Whether this replica leads; changes are waited for.
-#[derive(Clone, Debug)]
-pub struct Leadership(watch::Receiver<bool>);
-
-impl Leadership {
-    pub fn is_held(&self) -> bool {
-        *self.0.borrow()
-    }
-
-    /// Returns once this replica leads; never when the elector is gone.
-    pub async fn wait_held(&mut self) {
-        if self.0.wait_for(|held| *held).await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    }
-
-    /// Returns once this replica does not lead, or the elector is gone.
-    pub async fn wait_lost(&mut self) {
-        // An elector that is gone renews nothing: lost as well.
-        let _gone = self.0.wait_for(|held| !*held).await;
-    }
-
-    /// Works while this replica leads, and begins anew each time it comes to lead; `lost` is told each time that it no
-    /// longer does. Returns with the work's own end.
-    pub async fn lead<W: Future>(
-        &mut self,
-        mut work: impl FnMut() -> W,
-        lost: impl Fn(),
-    ) -> W::Output {
-        loop {
-            self.wait_held().await;
-            info!("Leading");
-            tokio::select! {
-                end = work() => return end,
-                () = self.wait_lost() => {
-                    info!("No longer leading");
-                    lost();
-                }
-            }
-        }
-    }
 }
 
 /// Contends for one Lease on behalf of one replica.
@@ -96,6 +63,25 @@ pub struct Elector {
     /// As last read or written: its resourceVersion guards the next write.
     lease: Option<Lease>,
     claim: Claim,
+    /// A write failed, and the lease was not read since: the server may have taken it.
+    is_unsure: bool,
+    /// Writes that failed one after the other.
+    failures: u32,
+    paused_until: Instant,
+}
+
+// === impl LeaseError ===
+
+impl LeaseError {
+    /// Another wrote first: no trouble.
+    fn is_conflict(&self) -> bool {
+        match self {
+            Self::Write { source, .. } => {
+                matches!(&**source, kube::Error::Api(status) if status.code == 409)
+            }
+            Self::Slow { .. } => false,
+        }
+    }
 }
 
 // === impl Elector ===
@@ -122,6 +108,9 @@ impl Elector {
             held: watch::Sender::new(false),
             lease: None,
             claim,
+            is_unsure: false,
+            failures: 0,
+            paused_until: Instant::now(),
         }
     }
 
@@ -136,30 +125,32 @@ impl Elector {
         let mut events = pin!(events.map_err(|error| warn!(%error, "Lease watch failed")));
         let mut end = pin!(end);
         loop {
-            let wake_at = match self.claim.next_step(Instant::now()) {
+            let now = Instant::now();
+            let wake_at = match self.claim.next_step(now) {
                 Step::WaitUntil(moment) => moment,
                 Step::GiveUp => {
                     warn!(lease = self.name, "Lease could not be renewed in time");
-                    self.claim
-                        .observe(Some("unknown"), "", None, Instant::now());
+                    self.claim.give_up(now);
                     self.tell();
                     continue;
                 }
-                Step::Take | Step::Renew => {
-                    // Cut off in the middle it has written or not: the release below copes with both.
-                    select! {
-                        () = &mut end => break,
-                        () = self.write() => continue,
-                    }
-                }
+                Step::Take | Step::Renew if now < self.paused_until => self.paused_until,
+                Step::Take | Step::Renew => match self.attempt(end.as_mut()).await {
+                    ControlFlow::Continue(()) => continue,
+                    ControlFlow::Break(()) => break,
+                },
             };
+            let give_up_at = self.claim.gives_up_at();
+            let wake_at = give_up_at.map_or(wake_at, |at| at.min(wake_at));
             select! {
                 () = &mut end => break,
                 () = sleep_until(wake_at) => {}
                 event = events.next() => if let Some(Ok(event)) = event { self.on_event(event) },
             }
         }
-        self.release().await;
+        if timeout(RELEASE_WITHIN, self.release()).await.is_err() {
+            warn!(lease = self.name, "Lease not released: it will expire");
+        }
     }
 
     fn on_event(&mut self, event: watcher::Event<Lease>) {
@@ -199,39 +190,73 @@ impl Elector {
         self.lease = Some(lease);
     }
 
-    /// Takes or renews; a failure is tried again, until the claim gives up.
-    async fn write(&mut self) {
+    /// Takes or renews, and looks what is there if that failed. Breaks when the end comes, but lets the write end
+    /// first: only then is it known what there is to release.
+    async fn attempt(&mut self, mut end: Pin<&mut impl Future<Output = ()>>) -> ControlFlow<()> {
         let sent_at = Instant::now();
-        match self.put(self.renewed(&self.identity)).await {
+        let (result, flow) = {
+            let mut write = pin!(self.put(self.renewed(&self.identity)));
+            select! {
+                result = &mut write => (result, ControlFlow::Continue(())),
+                () = &mut end => (write.await, ControlFlow::Break(())),
+            }
+        };
+        match result {
             Ok(lease) => {
                 self.lease = Some(lease);
                 self.claim.written(sent_at);
+                self.is_unsure = false;
+                self.failures = 0;
+                self.tell();
+                return flow;
             }
-            Err(error) => {
-                let is_conflict = matches!(&error, LeaseError::Write { source, .. }
-                    if matches!(&**source, kube::Error::Api(status) if status.code == 409));
-                if is_conflict {
-                    debug!(lease = self.name, "Another wrote the lease first");
-                } else {
-                    warn!(lease = self.name, error = %error, "Lease was not written");
-                }
-                self.refresh().await;
+            Err(error) => self.on_failure(&error),
+        }
+        // Once it is time to give up, nothing comes before that.
+        if flow.is_break() || self.claim.next_step(Instant::now()) == Step::GiveUp {
+            return flow;
+        }
+        select! {
+            () = &mut end => ControlFlow::Break(()),
+            () = self.refresh() => ControlFlow::Continue(()),
+        }
+    }
+
+    fn on_failure(&mut self, error: &LeaseError) {
+        let [shortest, longest] = PAUSES;
+        let pause = shortest.saturating_mul(2_u32.saturating_pow(self.failures));
+        self.is_unsure = true;
+        if error.is_conflict() && self.failures == 0 {
+            debug!(lease = self.name, "Another wrote the lease first");
+        } else {
+            warn!(lease = self.name, error = %error, "Lease was not written");
+            self.paused_until = Instant::now() + pause.min(longest);
+        }
+        self.failures = self.failures.saturating_add(1);
+    }
+
+    /// After a failed write: looks what is there. If that fails too, the write will be tried again all the same.
+    async fn refresh(&mut self) {
+        match timeout_at(self.answered_by(), self.api.get_opt(&self.name)).await {
+            Ok(Ok(Some(lease))) => {
+                self.is_unsure = false;
+                self.read(lease);
             }
+            Ok(Ok(None)) => {
+                self.is_unsure = false;
+                self.lease = None;
+                self.claim.observe_absence();
+            }
+            Ok(Err(_)) | Err(_) => debug!(lease = self.name, "Lease was not read either"),
         }
         self.tell();
     }
 
-    /// After a failed write: look what is there, and do not hammer.
-    async fn refresh(&mut self) {
-        match timeout(WRITE_TIMEOUT, self.api.get_opt(&self.name)).await {
-            Ok(Ok(Some(lease))) => self.read(lease),
-            Ok(Ok(None)) => {
-                self.lease = None;
-                self.claim.observe_absence();
-            }
-            // The API server is away; `write` logged it. Not hammering is all that is left to do.
-            Ok(Err(_)) | Err(_) => sleep_until(Instant::now() + RETRY_AFTER).await,
-        }
+    /// When a request that leaves now has failed; never later than leadership ends.
+    fn answered_by(&self) -> Instant {
+        let latest = Instant::now() + REQUEST_TIMEOUT;
+        let give_up_at = self.claim.gives_up_at();
+        give_up_at.map_or(latest, |at| at.min(latest))
     }
 
     async fn put(&self, lease: Lease) -> Result<Lease, LeaseError> {
@@ -242,7 +267,7 @@ impl Elector {
                 None => self.api.create(&parameters, &lease).await,
             }
         };
-        match timeout(WRITE_TIMEOUT, request).await {
+        match timeout_at(self.answered_by(), request).await {
             Ok(Ok(lease)) => Ok(lease),
             Ok(Err(source)) => Err(LeaseError::Write {
                 name: self.name.clone(),
@@ -301,15 +326,33 @@ impl Elector {
         }
     }
 
+    /// Lets another take the lease at once. That is one request, unless it is not known what stands in the lease: then
+    /// it is read first, and so it is when somebody has written it since.
     async fn release(&mut self) {
-        if !self.claim.is_ours() {
-            return;
+        self.claim.give_up(Instant::now());
+        self.tell();
+        if self.is_unsure {
+            self.refresh().await;
         }
-        self.held.send_replace(false);
-        match self.put(self.renewed("")).await {
-            Ok(_) => info!(lease = self.name, "Lease released"),
-            Err(error) => warn!(lease = self.name, %error, "Lease not released: it will expire"),
+        for _ in 0..RELEASE_TRIES {
+            if !self.is_under_our_name() {
+                return;
+            }
+            match self.put(self.renewed("")).await {
+                Ok(_) => return info!(lease = self.name, "Lease released"),
+                Err(error) if error.is_conflict() => self.refresh().await,
+                Err(error) => {
+                    return warn!(lease = self.name, %error, "Lease not released: it will expire");
+                }
+            }
         }
+        warn!(lease = self.name, "Lease not released: others write it too");
+    }
+
+    fn is_under_our_name(&self) -> bool {
+        let spec = self.lease.as_ref().and_then(|lease| lease.spec.as_ref());
+        let holder = spec.and_then(|spec| spec.holder_identity.as_ref());
+        holder == Some(&self.identity)
     }
 }
 
@@ -320,3 +363,6 @@ fn version(lease: &Lease) -> u64 {
         .and_then(|version| version.parse().ok())
         .unwrap_or(0)
 }
+
+#[cfg(test)]
+mod tests;

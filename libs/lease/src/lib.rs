@@ -5,6 +5,8 @@
 
 mod claim;
 mod elector;
+mod leadership;
 
 pub use claim::{Claim, Step, Timing};
-pub use elector::{Elector, Leadership, LeaseError};
+pub use elector::{Elector, LeaseError};
+pub use leadership::Leadership;
