@@ -5,6 +5,7 @@
 
 pub mod events;
 mod patience;
+mod watches;
 mod write;
 
 use std::{path::Path, time::Duration};
@@ -23,6 +24,7 @@ use tower::{BoxError, ServiceBuilder, layer::layer_fn, util::MapErrLayer};
 use patience::{Patience, SERVICE_WITHIN};
 
 pub use patience::Retries;
+pub use watches::{parse_version, watch_config};
 pub use write::WriteError;
 
 /// A peer that is silent for this long is asked whether it is there.

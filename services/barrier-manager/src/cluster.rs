@@ -5,7 +5,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 pub(crate) use api_client::WriteError;
-use api_client::events::{self, Telling};
+use api_client::{
+    events::{self, Telling},
+    watch_config,
+};
 use barrier_rules::LaunchEvent;
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
@@ -69,12 +72,7 @@ impl Cluster {
         K: serde::de::DeserializeOwned,
     {
         let selector = format!("{}={}", labels::LAUNCH_BARRIER, labels::LAUNCH_BARRIER_TRUE);
-        let config = watcher::Config::default().labels(&selector);
-        let config = if self.streaming_lists {
-            config.streaming_lists()
-        } else {
-            config
-        };
+        let config = watch_config(self.streaming_lists).labels(&selector);
         let events = watcher(Api::all(self.client.clone()), config).default_backoff();
         events.filter_map(move |event| {
             let event = event

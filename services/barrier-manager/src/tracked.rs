@@ -17,6 +17,8 @@ use serde_json::{Value, json};
 use service_kit::{backoff::Backoff, trace};
 use tracing::{Span, info, info_span};
 
+pub(crate) use api_client::parse_version;
+
 use crate::metrics::Metrics;
 
 /// The bounds of the pause after a write that failed for no reason of the object's.
@@ -168,11 +170,6 @@ impl Tracked {
             stuck_after,
         }
     }
-}
-
-/// Resource versions of one resource can be compared as numbers (KEP-5504); what is none counts as newest.
-pub(crate) fn parse_version(version: &str) -> u64 {
-    version.parse().unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

@@ -111,12 +111,7 @@ impl Cluster {
     }
 
     fn watch_config(&self) -> watcher::Config {
-        let config = watcher::Config::default();
-        if self.streaming_lists {
-            config.streaming_lists()
-        } else {
-            config
-        }
+        api_client::watch_config(self.streaming_lists)
     }
 
     /// Writes the whole status of the object of that version and returns the object as written.

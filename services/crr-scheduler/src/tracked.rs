@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+pub(crate) use api_client::parse_version;
 use crr_rules::{DropBook, OrderBook, PodView, Seen, Snapshot, Turn};
 use jiff::Timestamp;
 use model::{
@@ -184,9 +185,4 @@ impl Tracked {
 
 pub(crate) fn is_ended(crr: &Crr) -> bool {
     crr.status.phase == Some(CrrPhase::Completed)
-}
-
-/// Resource versions of one resource can be compared as numbers (KEP-5504); what is none counts as newest.
-pub(crate) fn parse_version(version: &str) -> u64 {
-    version.parse().unwrap_or(u64::MAX)
 }
