@@ -36,6 +36,8 @@ struct State {
     writes: Vec<Instant>,
     /// When those arrived that were taken.
     taken: Vec<Instant>,
+    /// Whose requests do not arrive any more.
+    cut_off: Option<&'static str>,
 }
 
 /// The API server, with one Lease at most. Its watches tell nothing.
@@ -52,6 +54,7 @@ impl Server {
             version: 1,
             writes: Vec::new(),
             taken: Vec::new(),
+            cut_off: None,
         })))
     }
 
@@ -79,11 +82,16 @@ impl Server {
         }
     }
 
-    fn elector(&self, identity: &str) -> Elector {
+    fn elector(&self, identity: &'static str) -> Elector {
         let server = self.clone();
         let service = service_fn(move |request| {
             let server = server.clone();
-            async move { Ok::<_, Infallible>(server.answer(request).await) }
+            async move {
+                if server.state().cut_off == Some(identity) {
+                    return pending().await;
+                }
+                Ok::<_, Infallible>(server.answer(request).await)
+            }
         });
         let leases = Api::default_namespaced(Client::new(service, "podwright"));
         let now = || Timestamp::UNIX_EPOCH;
@@ -245,6 +253,31 @@ async fn stops_leading_in_time_when_nothing_is_answered() {
             };
             elector.run(script).await;
         }
+    }
+}
+
+/// A leader that the network is cut off from has stopped when another begins, whenever that is.
+#[tokio::test(start_paused = true)]
+async fn two_never_lead_at_once() {
+    for tenth in 0..100 {
+        let server = Server::new();
+        let (first, second) = (server.elector("a"), server.elector("b"));
+        let (first_leads, mut second_leads) = (first.leadership(), second.leadership());
+        let standby = async {
+            first_leads.clone().wait_held().await;
+            let script = async {
+                sleep(Duration::from_millis(100 * tenth)).await;
+                server.state().cut_off = Some("a");
+                second_leads.wait_held().await;
+                assert!(!first_leads.is_held(), "{tenth}");
+            };
+            second.run(script).await;
+        };
+        select! {
+            () = first.run(pending()) => {}
+            () = standby => {}
+        }
+        assert_eq!(server.holder().as_deref(), Some(""), "{tenth}");
     }
 }
 
