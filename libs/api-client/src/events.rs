@@ -31,8 +31,10 @@ const AGAIN_AFTER: Duration = Duration::from_millis(200);
 /// One event.
 #[derive(Clone, Debug)]
 pub struct Telling<'a> {
-    /// Who tells it.
+    /// Who tells it: `reportingComponent`.
     pub component: &'static str,
+    /// As whom older clients know who tells it: `source.component`, which `kubectl describe` shows.
+    pub source: &'static str,
     /// `metadata.name`.
     pub name: &'a str,
     /// The object, whose namespace is the event's.
@@ -77,6 +79,7 @@ pub async fn tell(
         "Normal"
     };
     let component = Some(telling.component.to_owned());
+    let source = Some(telling.source.to_owned());
     let reason = Some(telling.reason.to_owned());
     let event = Event {
         metadata: ObjectMeta {
@@ -94,9 +97,9 @@ pub async fn tell(
         first_timestamp: Some(Time(now)),
         last_timestamp: Some(Time(now)),
         reporting_component: component.clone(),
-        reporting_instance: component.clone(),
+        reporting_instance: component,
         source: Some(EventSource {
-            component,
+            component: source,
             ..EventSource::default()
         }),
         ..Event::default()

@@ -187,6 +187,7 @@ impl Cluster {
         };
         let telling = Telling {
             component: COMPONENT,
+            source: COMPONENT,
             name: &event.name,
             about,
             is_warning: true,

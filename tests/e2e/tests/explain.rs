@@ -108,7 +108,15 @@ async fn a_requested_restart_can_be_told_from_a_crash() {
             "ContainerRecreateRequest/asked Normal Recreated: recreated main",
             "Pod/web Normal Killing: Stopping container main by ContainerRecreateRequest asked, requested by ",
         ];
-        check_told(space, &expected).await
+        check_told(space, &expected).await?;
+        // Who looks for OpenKruise's events finds these.
+        let events: Api<Event> = Api::namespaced(space.client.clone(), &space.name);
+        let told = events.list(&ListParams::default()).await?;
+        let mut told = told.items.into_iter();
+        let killing = told.find(|event| event.reason.as_deref() == Some("Killing"));
+        let source = killing.and_then(|event| event.source?.component);
+        assert_eq!(source.as_deref(), Some("kruise-daemon-crr"));
+        Ok(())
     })
     .await;
 }

@@ -27,6 +27,9 @@ use super::{Cluster, WriteError};
 /// Who tells our events.
 const COMPONENT: &str = "crr-scheduler";
 
+/// By this name users of OpenKruise find the events on pods: it is its node daemon's.
+const SOURCE_ON_PODS: &str = "kruise-daemon-crr";
+
 // === impl Cluster ===
 
 impl Cluster {
@@ -127,6 +130,10 @@ impl Cluster {
         };
         let telling = Telling {
             component: COMPONENT,
+            source: match &event.about {
+                About::Crr => COMPONENT,
+                About::Container(_) | About::Sidecar(_) => SOURCE_ON_PODS,
+            },
             name: &event.name,
             about: ObjectReference {
                 namespace: Some(namespace),
