@@ -10,6 +10,7 @@ use model::{
     crr::{ContainerRecreateState, CrrContainer},
     ids::OrderId,
     order::{DropOrder, Instance},
+    pause::Pause,
     phase::ContainerPhase,
     pod::ContainerState,
 };
@@ -17,7 +18,6 @@ use model::{
 use crate::{
     Snapshot,
     container::{container_status, node_pod_uid, stopped_instance, will_not_return},
-    time::after,
 };
 
 /// From the published end to the conclusion that a back-off bites.
@@ -66,8 +66,9 @@ pub(crate) fn judge_back_off(
     let Some(seen) = snapshot.seen_down.get(&container.name) else {
         return Return::ByItself; // Not noted yet: what shows the pod notes it.
     };
-    let until = after(seen.since, BITES_AFTER);
-    if now < until {
+    let pause = Pause::new(seen.since, BITES_AFTER);
+    if !pause.is_over(now) {
+        let until = pause.ends_at();
         return Return::Unclear { until };
     }
     let Some(pod_uid) = node_pod_uid(snapshot) else {

@@ -8,6 +8,7 @@ use jiff::Timestamp;
 use model::{
     ids::OrderId,
     order::{DropAnswer, DropOrder},
+    pause::Pause,
 };
 
 use crate::order_book::{ANSWER_WITHIN, RESEND_AFTER};
@@ -24,10 +25,11 @@ pub struct DropBook {
 #[derive(Clone, Debug)]
 struct Entry {
     attempt: u32,
-    send_again_at: Timestamp,
+    /// Until it is sent again.
+    pause: Pause,
     dropped_at: Option<Timestamp>,
     /// After the next drop that is done.
-    pause: Duration,
+    next_length: Duration,
 }
 
 // === impl DropBook ===
@@ -37,15 +39,15 @@ impl DropBook {
     pub fn send_due(&mut self, wanted: &DropOrder, now: Timestamp) -> Option<DropOrder> {
         let entry = self.entries.entry(wanted.id.clone()).or_insert(Entry {
             attempt: 0,
-            send_again_at: now,
+            pause: Pause::new(now, Duration::ZERO),
             dropped_at: None,
-            pause: AGAIN_AFTER,
+            next_length: AGAIN_AFTER,
         });
-        if now < entry.send_again_at {
+        if !entry.pause.is_over(now) {
             return None;
         }
         entry.attempt += 1;
-        entry.send_again_at = now + ANSWER_WITHIN + RESEND_AFTER;
+        entry.pause = Pause::new(now, ANSWER_WITHIN + RESEND_AFTER);
         Some(DropOrder {
             attempt: entry.attempt,
             ..wanted.clone()
@@ -60,11 +62,11 @@ impl DropBook {
         match answer {
             Some(DropAnswer::Dropped { .. }) => {
                 entry.dropped_at = Some(now);
-                entry.send_again_at = now + entry.pause;
-                entry.pause = (entry.pause * 2).min(LONGEST_PAUSE);
+                entry.pause = Pause::new(now, entry.next_length);
+                entry.next_length = (entry.next_length * 2).min(LONGEST_PAUSE);
             }
             // Most often the kubelet was faster: pod status will show it.
-            Some(DropAnswer::Refused(_)) | None => entry.send_again_at = now + RESEND_AFTER,
+            Some(DropAnswer::Refused(_)) | None => entry.pause = Pause::new(now, RESEND_AFTER),
         }
     }
 
@@ -75,7 +77,7 @@ impl DropBook {
 
     /// When a drop that is still wanted has to be looked at again.
     pub fn send_again_at(&self, order: &OrderId) -> Option<Timestamp> {
-        Some(self.entries.get(order)?.send_again_at)
+        Some(self.entries.get(order)?.pause.ends_at())
     }
 
     pub fn forget(&mut self, order: &OrderId) {
@@ -122,6 +124,20 @@ mod tests {
         assert_eq!(book.send_due(&wanted(), at(5_100)).unwrap().attempt, 2);
         book.on_answer(&id, Some(&dropped), at(5_200));
         assert_eq!(book.send_again_at(&id), Some(at(15_200)));
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_puts_no_drop_off() {
+        let mut book = DropBook::default();
+        let hour = 3_600_000;
+        book.send_due(&wanted(), at(hour));
+        book.on_answer(
+            &wanted().id,
+            Some(&DropAnswer::Dropped { count: 1 }),
+            at(hour),
+        );
+        assert_eq!(book.send_due(&wanted(), at(0)).unwrap().attempt, 2);
+        assert_eq!(book.send_due(&wanted(), at(1)), None);
     }
 
     #[test]

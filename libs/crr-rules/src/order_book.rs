@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use model::{
     ids::{ContainerId, OrderId},
     order::{OrderAnswer, Refusal, StopOrder, StopOutcome, StopReport},
+    pause::Pause,
 };
 
 use crate::KnownOrder;
@@ -58,7 +59,8 @@ struct Entry {
     /// The instance that the last sending named, or that the node says it was done to.
     target: ContainerId,
     attempt: u32,
-    send_again_at: Timestamp,
+    /// Until it is sent again.
+    pause: Pause,
     /// Once a node has accepted, its later silence does not unsay it.
     was_accepted: bool,
     /// Of the last report; an older one is stale.
@@ -77,17 +79,17 @@ impl OrderBook {
             progress: OrderProgress::Sent,
             target: wanted.instance.container_id.clone(),
             attempt: 0,
-            send_again_at: now,
+            pause: Pause::new(now, Duration::ZERO),
             was_accepted: false,
             sequence: 0,
         });
         let is_done = matches!(entry.progress, OrderProgress::Done(_));
-        if is_done || now < entry.send_again_at {
+        if is_done || !entry.pause.is_over(now) {
             return None;
         }
         entry.attempt += 1;
         entry.target = wanted.instance.container_id.clone();
-        entry.send_again_at = now + ANSWER_WITHIN + RESEND_AFTER;
+        entry.pause = Pause::new(now, ANSWER_WITHIN + RESEND_AFTER);
         Some(StopOrder {
             attempt: entry.attempt,
             ..wanted.clone()
@@ -102,12 +104,12 @@ impl OrderBook {
         if matches!(entry.progress, OrderProgress::Done(_)) {
             return; // A late answer: the report was faster.
         }
-        entry.send_again_at = now + RESEND_AFTER;
+        entry.pause = Pause::new(now, RESEND_AFTER);
         entry.progress = match answer {
             // Sent | Unanswered | Refused => Accepted
             OrderAnswer::Accepted => {
                 entry.was_accepted = true;
-                entry.send_again_at = now + ASK_AGAIN_AFTER;
+                entry.pause = Pause::new(now, ASK_AGAIN_AFTER);
                 OrderProgress::Accepted
             }
             // any => Refused
@@ -128,7 +130,7 @@ impl OrderBook {
         let Some(entry) = self.entries.get_mut(order) else {
             return;
         };
-        entry.send_again_at = now + RESEND_AFTER;
+        entry.pause = Pause::new(now, RESEND_AFTER);
         if entry.was_accepted {
             return;
         }
@@ -177,7 +179,7 @@ impl OrderBook {
     /// When an order that is still wanted has to be looked at again.
     pub fn send_again_at(&self, order: &OrderId) -> Option<Timestamp> {
         let entry = self.entries.get(order)?;
-        (!matches!(entry.progress, OrderProgress::Done(_))).then_some(entry.send_again_at)
+        (!matches!(entry.progress, OrderProgress::Done(_))).then(|| entry.pause.ends_at())
     }
 
     /// Drops an order whose CRR is gone or ended.

@@ -9,6 +9,7 @@ pub mod ids;
 pub mod labels;
 pub mod launch;
 pub mod order;
+pub mod pause;
 pub mod phase;
 pub mod pod;
 pub mod presence;

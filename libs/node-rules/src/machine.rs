@@ -303,9 +303,7 @@ impl Machine {
         self.orders.retain(|id, entry| match entry {
             Entry::Admitting(_) => true,
             Entry::Held(held) => {
-                let is_due = held
-                    .next_deadline(&settings)
-                    .is_some_and(|deadline| deadline <= now);
+                let is_due = held.is_due(&settings, now);
                 if is_due && held.is_acknowledged() {
                     effects.push(Effect::Forget(id.clone()));
                     return false;

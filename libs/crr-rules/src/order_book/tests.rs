@@ -53,6 +53,27 @@ fn sends_once_and_again_only_when_due() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_puts_no_order_off() {
+    let hour = 3_600_000;
+    for answer in [
+        None,
+        Some(OrderAnswer::Accepted),
+        Some(OrderAnswer::Refused(Refusal::NoSuchPod)),
+    ] {
+        let mut book = OrderBook::default();
+        book.send_due(&wanted(), at(hour));
+        match answer {
+            Some(answer) => book.on_answer(&wanted().id, answer, at(hour + 10)),
+            None => book.on_silence(&wanted().id, Silence::Node, at(hour + 10)),
+        }
+        assert_eq!(book.send_due(&wanted(), at(5_000)).unwrap().attempt, 2);
+        // Once: by the new clock it pauses as by the old one.
+        assert_eq!(book.send_due(&wanted(), at(5_001)), None);
+        assert_eq!(book.send_again_at(&wanted().id), Some(at(10_000)));
+    }
+}
+
+#[test]
 fn counts_silence_from_its_beginning() {
     let mut book = OrderBook::default();
     book.send_due(&wanted(), at(0));

@@ -8,7 +8,10 @@ mod act;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::order::{OrderAnswer, StopOrder, StopOutcome, StopReport};
+use model::{
+    order::{OrderAnswer, StopOrder, StopOutcome, StopReport},
+    pause::Pause,
+};
 
 use super::Settings;
 use crate::{Effect, HookResult, InstanceState, Observed, Record, Stage, StopResult};
@@ -34,8 +37,8 @@ enum Phase {
     Waiting,
     /// Has a slot; asked whether the instance is still alive. `tries` were not answered.
     Inspecting { tries: u32 },
-    /// Has a slot; the runtime does not answer, asked again at that time.
-    RuntimeAway { again_at: Timestamp, tries: u32 },
+    /// Has a slot; the runtime does not answer, asked again after the pause.
+    RuntimeAway { pause: Pause, tries: u32 },
     /// The hook runs.
     Hooking,
     /// The runtime was told to stop the instance.
@@ -44,8 +47,8 @@ enum Phase {
     Verifying { failure: String },
     /// Finished; the report is on its way. `tries` were not acknowledged.
     Reporting { tries: u32 },
-    /// Finished; the report is sent again at that time.
-    Unreported { again_at: Timestamp, tries: u32 },
+    /// Finished; the report is sent again after the pause.
+    Unreported { pause: Pause, tries: u32 },
     /// Finished, and a leader knows; remembered for the retention.
     Acknowledged,
 }
@@ -133,9 +136,8 @@ impl Held {
         let is_alive = match observed {
             Observed::Unavailable { .. } => {
                 // Inspecting | Verifying => RuntimeAway
-                let again_at = add(now, delay(tries, MAX_RUNTIME_DELAY));
                 self.phase = Phase::RuntimeAway {
-                    again_at,
+                    pause: Pause::new(now, delay(tries, MAX_RUNTIME_DELAY)),
                     tries: tries + 1,
                 };
                 return Vec::new();
@@ -207,7 +209,7 @@ impl Held {
             // Stopping => RuntimeAway
             StopResult::Unavailable { .. } => {
                 self.phase = Phase::RuntimeAway {
-                    again_at: add(now, delay(0, MAX_RUNTIME_DELAY)),
+                    pause: Pause::new(now, delay(0, MAX_RUNTIME_DELAY)),
                     tries: 1,
                 };
                 Vec::new()
@@ -242,7 +244,7 @@ impl Held {
         if *sequence == failed {
             // Reporting => Unreported
             self.phase = Phase::Unreported {
-                again_at: add(now, delay(*tries, MAX_DELAY)),
+                pause: Pause::new(now, delay(*tries, MAX_DELAY)),
                 tries: tries + 1,
             };
         }
@@ -274,8 +276,8 @@ impl Held {
 
     pub(super) fn next_deadline(&self, settings: &Settings) -> Option<Timestamp> {
         match (&self.phase, &self.record.stage) {
-            (Phase::RuntimeAway { again_at, .. } | Phase::Unreported { again_at, .. }, _) => {
-                Some(*again_at)
+            (Phase::RuntimeAway { pause, .. } | Phase::Unreported { pause, .. }, _) => {
+                Some(pause.ends_at())
             }
             (Phase::Acknowledged, Stage::Finished { finished_at, .. }) => {
                 Some(add(*finished_at, settings.retention))
@@ -290,6 +292,25 @@ impl Held {
                 | Phase::Acknowledged,
                 _,
             ) => None,
+        }
+    }
+
+    /// Whether something was put off, and for no longer. What is remembered is so until the end of the retention by the
+    /// clock, whoever sets that: an order forgotten too early might be done twice.
+    pub(super) fn is_due(&self, settings: &Settings, now: Timestamp) -> bool {
+        match self.phase {
+            Phase::RuntimeAway { pause, .. } | Phase::Unreported { pause, .. } => {
+                pause.is_over(now)
+            }
+            Phase::Waiting
+            | Phase::Inspecting { .. }
+            | Phase::Hooking
+            | Phase::Stopping
+            | Phase::Verifying { .. }
+            | Phase::Reporting { .. }
+            | Phase::Acknowledged => self
+                .next_deadline(settings)
+                .is_some_and(|deadline| deadline <= now),
         }
     }
 

@@ -446,6 +446,34 @@ fn repeats_a_report_with_growing_delays_until_it_is_acknowledged() {
 }
 
 #[test]
+fn a_clock_that_is_set_back_puts_nothing_off_and_forgets_nothing() {
+    let (hour, day) = (3600, 24 * 3600);
+    let mut bench = Bench::new();
+    let order = order("one");
+    bench.begun(&order);
+    let gone = StopResult::Unavailable {
+        message: "broken pipe".to_owned(),
+    };
+    bench.stop_ended(&order, gone, hour);
+    assert_eq!(kinds(&bench.tick(10)), ["inspect"]);
+    bench.alive(&order, 10);
+    bench.stop_ended(&order, StopResult::Stopped, hour);
+    let failed = Event::ReportFailed {
+        order: order.id.clone(),
+        sequence: 1,
+    };
+    bench.machine.on_event(failed, at(hour));
+    assert_eq!(kinds(&bench.tick(20)), ["report 1"]);
+    let acknowledged = Event::ReportAcknowledged {
+        order: order.id.clone(),
+        sequence: 1,
+    };
+    bench.machine.on_event(acknowledged, at(20));
+    assert_eq!(kinds(&bench.tick(30)), [""; 0]);
+    assert_eq!(kinds(&bench.tick(hour + day)), ["forget"]);
+}
+
+#[test]
 fn the_report_says_the_newest_attempt() {
     let mut bench = Bench::new();
     let order = order("one");
