@@ -1,6 +1,6 @@
 //! How every service boots, is watched and ends.
 //!
-//! Owns argument groups, logging, traces, the admin port, shutdown, the clock, wake-ups and back-off.
+//! Owns argument groups, logging, traces, the admin port, shutdown, the clock, back-off and moments to wake at.
 //! It knows no rule and no outside system of the product: neither Kubernetes, nor NATS, nor CRI.
 
 mod admin;
@@ -21,4 +21,4 @@ pub use boot::{Kit, main};
 pub use error_chain::ErrorChain;
 pub use shutdown::Shutdown;
 pub use tasks::Tasks;
-pub use wakes::WakeSet;
+pub use wakes::{WakeSet, instant_of};

@@ -1,4 +1,6 @@
-//! When to look at what again: one moment for each key.
+//! When to look at what again: one moment for each thing, by a clock that nobody sets.
+//!
+//! Owns only the moments. What is due is whoever asks' to look at; one that is looked at too early does no harm.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -6,103 +8,127 @@ use std::{
 };
 
 use jiff::Timestamp;
+use tokio::time::Instant;
 
-/// Moments by key. A key has one at most; a newer one replaces it.
+/// Moments to wake at, at most one for each key.
 #[derive(Clone, Debug)]
 pub struct WakeSet<K> {
-    moments: BTreeMap<K, Timestamp>,
-    queue: BTreeSet<(Timestamp, K)>,
-}
-
-impl<K> Default for WakeSet<K> {
-    fn default() -> Self {
-        Self {
-            moments: BTreeMap::new(),
-            queue: BTreeSet::new(),
-        }
-    }
+    moments: BTreeMap<K, Instant>,
+    /// The same by time.
+    queue: BTreeSet<(Instant, K)>,
 }
 
 // === impl WakeSet ===
 
 impl<K: Ord + Clone> WakeSet<K> {
-    /// Sets a key's moment, or takes it away.
-    pub fn set(&mut self, key: &K, at: Option<Timestamp>) {
-        if let Some(before) = self.moments.remove(key) {
+    pub const fn new() -> Self {
+        Self {
+            moments: BTreeMap::new(),
+            queue: BTreeSet::new(),
+        }
+    }
+
+    /// Wakes for the key then, and not at the moment set before; `None` does not wake for it.
+    pub fn set(&mut self, key: &K, at: Option<Instant>) {
+        let before = match at {
+            Some(at) => self.moments.insert(key.clone(), at),
+            None => self.moments.remove(key),
+        };
+        if let Some(before) = before {
             self.queue.remove(&(before, key.clone()));
         }
         if let Some(at) = at {
-            self.moments.insert(key.clone(), at);
             self.queue.insert((at, key.clone()));
         }
     }
 
-    /// Sets a key's moment, unless it has an earlier one.
-    pub fn set_sooner(&mut self, key: &K, at: Timestamp) {
-        if self.get(key).is_none_or(|known| at < known) {
-            self.set(key, Some(at));
-        }
-    }
-
-    pub fn get(&self, key: &K) -> Option<Timestamp> {
-        self.moments.get(key).copied()
-    }
-
-    /// Takes out every key whose moment has come.
-    pub fn take_due(&mut self, now: Timestamp) -> BTreeSet<K> {
+    /// Takes the keys that are due, each once.
+    pub fn take_due(&mut self, now: Instant) -> BTreeSet<K> {
         let mut due = BTreeSet::new();
-        while self.queue.first().is_some_and(|(at, _)| *at <= now) {
-            if let Some((_, key)) = self.queue.pop_first() {
-                self.moments.remove(&key);
-                due.insert(key);
+        while let Some((at, key)) = self.queue.pop_first() {
+            if at > now {
+                self.queue.insert((at, key));
+                break;
             }
+            self.moments.remove(&key);
+            due.insert(key);
         }
         due
     }
 
-    /// How long until the next moment comes; at most `longest`, for the clock may be set.
-    pub fn wait(&self, now: Timestamp, longest: Duration) -> Duration {
-        let Some((next, _)) = self.queue.first() else {
-            return longest;
-        };
-        let wait = Duration::try_from(next.duration_since(now));
-        wait.unwrap_or(Duration::ZERO).min(longest)
+    /// The next moment.
+    pub fn next(&self) -> Option<Instant> {
+        self.queue.first().map(|(at, _)| *at)
     }
+
+    pub fn len(&self) -> usize {
+        self.moments.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.moments.is_empty()
+    }
+}
+
+impl<K: Ord + Clone> Default for WakeSet<K> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A moment of the wall clock, as the rules name them, on the clock that nobody sets; `wall` and `now` are the present
+/// on both. What is past is now, and what is too far to tell is a day away.
+pub fn instant_of(at: Timestamp, wall: Timestamp, now: Instant) -> Instant {
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+    let wait = Duration::try_from(at.duration_since(wall)).unwrap_or(Duration::ZERO);
+    now + wait.min(DAY)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn at(seconds: i64) -> Timestamp {
-        Timestamp::from_second(seconds).unwrap()
+    fn seconds(seconds: u64) -> Duration {
+        Duration::from_secs(seconds)
     }
 
-    #[test]
-    fn a_key_has_one_moment() {
-        let mut wakes = WakeSet::default();
-        wakes.set(&"a", Some(at(10)));
-        wakes.set(&"a", Some(at(20)));
-        wakes.set_sooner(&"a", at(30));
-        assert_eq!(wakes.get(&"a"), Some(at(20)));
-        assert!(wakes.take_due(at(19)).is_empty());
-        wakes.set_sooner(&"a", at(15));
-        assert_eq!(wakes.take_due(at(20)), BTreeSet::from(["a"]));
-        assert_eq!(wakes.get(&"a"), None);
-        wakes.set(&"b", Some(at(1)));
-        wakes.set(&"b", None);
-        assert!(wakes.take_due(at(100)).is_empty());
+    #[tokio::test]
+    async fn a_key_has_one_moment_however_often_it_is_set() {
+        let start = Instant::now();
+        let mut wakes = WakeSet::new();
+        for at in (0..1_400).rev() {
+            wakes.set(&"web", Some(start + seconds(at)));
+        }
+        wakes.set(&"web", Some(start + seconds(10)));
+        wakes.set(&"db", Some(start + seconds(20)));
+        assert_eq!((wakes.len(), wakes.queue.len()), (2, 2));
+        assert_eq!(wakes.next(), Some(start + seconds(10)));
+        assert_eq!(wakes.take_due(start + seconds(9)), [].into());
+        assert_eq!(wakes.take_due(start + seconds(10)), ["web"].into());
+        assert_eq!(wakes.take_due(start + seconds(10)), [].into());
+        assert_eq!(wakes.next(), Some(start + seconds(20)));
     }
 
-    #[test]
-    fn the_next_moment_is_waited_for_and_one_that_has_passed_is_now() {
-        let longest = Duration::from_secs(60);
-        let mut wakes = WakeSet::default();
-        assert_eq!(wakes.wait(at(0), longest), longest);
-        wakes.set(&"b", Some(Timestamp::MAX));
-        assert_eq!(wakes.wait(at(0), longest), longest);
-        wakes.set(&"a", Some(at(5)));
-        assert_eq!(wakes.wait(at(2), longest), Duration::from_secs(3));
-        assert_eq!(wakes.wait(at(9), longest), Duration::ZERO);
+    #[tokio::test]
+    async fn what_is_unset_is_not_due() {
+        let start = Instant::now();
+        let mut wakes = WakeSet::new();
+        wakes.set(&1, Some(start));
+        wakes.set(&2, Some(start));
+        wakes.set(&1, None);
+        wakes.set(&3, None);
+        assert_eq!(wakes.take_due(start), [2].into());
+        assert!(wakes.is_empty() && wakes.queue.is_empty());
+    }
+
+    #[tokio::test]
+    async fn a_moment_of_the_wall_clock_is_as_far_away_on_the_other() {
+        let now = Instant::now();
+        let wall = Timestamp::from_second(1_000).unwrap();
+        let at = |second| Timestamp::from_second(second).unwrap();
+        assert_eq!(instant_of(at(1_007), wall, now), now + seconds(7));
+        assert_eq!(instant_of(at(990), wall, now), now);
+        let last = instant_of(Timestamp::MAX, wall, now);
+        assert_eq!(last, now + seconds(24 * 3600));
     }
 }
