@@ -14,4 +14,4 @@ mod snapshot;
 pub use container::Waiting;
 pub use events::{LaunchEvent, refused};
 pub use plan::{Plan, Stage, Write, plan};
-pub use snapshot::{CurrentLevel, MapView, Snapshot};
+pub use snapshot::{CurrentLevel, Looked, MapView, Snapshot};

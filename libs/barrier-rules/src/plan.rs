@@ -9,6 +9,7 @@ use std::{collections::BTreeSet, time::Duration};
 use jiff::Timestamp;
 use model::{
     launch::{BarrierMap, LaunchPod, Priority},
+    pause::Pause,
     pod::PodPhase,
 };
 
@@ -18,8 +19,9 @@ use crate::{
     events,
 };
 
-/// Nobody tells when a ConfigMap that is not ours is gone.
-const BLOCKED_AGAIN_AFTER: Duration = Duration::from_secs(10);
+/// Nobody tells when a ConfigMap that is not ours is gone: it is looked for again, doubled each time that it is still there.
+const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
+const LONGEST_LOOK_PAUSE: Duration = Duration::from_secs(60);
 
 /// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +87,7 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
             write: None,
             stage: Stage::Blocked,
             events: vec![events::blocked(snapshot.pod)],
-            wake_at: Some(now + BLOCKED_AGAIN_AFTER),
+            wake_at: Some(look_again_at(snapshot, now)),
         };
     }
     let stage = stage(snapshot, &levels);
@@ -100,11 +102,26 @@ pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
         && whose(map, snapshot.pod) == Whose::EarlierPods
         && map.is_being_deleted
     {
-        let look_again_at = now + BLOCKED_AGAIN_AFTER;
+        let look_again_at = look_again_at(snapshot, now);
         let planned = plan.wake_at.unwrap_or(look_again_at);
         plan.wake_at = Some(planned.min(look_again_at));
     }
     plan
+}
+
+/// Counted from the last look, so that a pod that changes all the time does not put it off.
+fn look_again_at(snapshot: &Snapshot<'_>, now: Timestamp) -> Timestamp {
+    let Some(looked) = snapshot.looked else {
+        return now + LOOK_AGAIN_AFTER;
+    };
+    let doubled = 1_u32.checked_shl(looked.in_vain).unwrap_or(u32::MAX);
+    let length = LOOK_AGAIN_AFTER.saturating_mul(doubled);
+    let pause = Pause::new(looked.at, length.min(LONGEST_LOOK_PAUSE));
+    if pause.is_over(now) {
+        now
+    } else {
+        pause.ends_at()
+    }
 }
 
 /// Highest first.

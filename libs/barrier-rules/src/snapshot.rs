@@ -19,6 +19,8 @@ pub struct Snapshot<'a> {
     pub started: &'a BTreeMap<ContainerName, ContainerId>,
     /// The level that was waited for at the last plan; `None` for a pod whose launch was not seen.
     pub current: Option<CurrentLevel>,
+    /// Of a ConfigMap that our watch does not show; `None` where it was not fetched.
+    pub looked: Option<Looked>,
     /// A level that is not up for so long earns a warning.
     pub stuck_after: Duration,
 }
@@ -31,6 +33,14 @@ pub enum MapView {
     /// There is none.
     Absent,
     Present(BarrierMap),
+}
+
+/// When a pod's ConfigMap was fetched last.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looked {
+    pub at: Timestamp,
+    /// How often it was the same object as before, without a break.
+    pub in_vain: u32,
 }
 
 /// A level that is waited for, and when it was first, by our own clock.

@@ -13,8 +13,7 @@ use std::{
 
 use barrier_rules::{MapView, plan};
 use bus::{Bus, Delivery};
-use futures::StreamExt;
-use jiff::Timestamp;
+use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::runtime::watcher;
 use model::{
@@ -22,18 +21,17 @@ use model::{
     launch::{BarrierMap, Started},
 };
 use serde_json::{Value, json};
-use service_kit::{StateCell, clock};
-use tokio::task::JoinSet;
-use tracing::warn;
+use service_kit::{StateCell, WakeSet, clock, instant_of};
+use tokio::{
+    task::{JoinError, JoinSet},
+    time::{Instant, sleep_until},
+};
 
 use crate::{
     cluster::{Cluster, WriteError},
     metrics::Metrics,
     tracked::Tracked,
 };
-
-/// The longest the loop waits without looking at its deadlines.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
 /// How many launching pods are shown at `/state`: it is written anew with every event.
 const SHOWN: usize = 50;
@@ -67,6 +65,28 @@ enum Written {
     Busy,
 }
 
+/// Why the leader cannot go on.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum DriverError {
+    #[error("failed to listen for starts")]
+    Subscribe(#[source] bus::SubscribeError),
+    #[error("the bus has closed the subscription to starts")]
+    Starts,
+    #[error("the watch of pods has ended")]
+    Pods,
+    #[error("the watch of ConfigMaps has ended")]
+    Maps,
+    #[error("a request's task panicked")]
+    Request(#[source] JoinError),
+}
+
+/// What happens outside; none of it ever ends.
+struct Sources<P, M, S> {
+    pods: P,
+    maps: M,
+    starts: S,
+}
+
 /// The leader.
 pub(crate) struct Driver {
     cluster: Cluster,
@@ -80,8 +100,8 @@ pub(crate) struct Driver {
     /// While a watch lists: those not listed yet, which are gone when it is done.
     unlisted_pods: BTreeSet<PodKey>,
     unlisted_maps: BTreeSet<PodKey>,
-    /// When to plan again for whom; one that has come too early does no harm.
-    wakes: BTreeSet<(Timestamp, PodKey)>,
+    /// When to plan again for whom.
+    wakes: WakeSet<PodKey>,
     launching: BTreeSet<PodKey>,
     /// Requests under way; each ends as an event.
     requests: JoinSet<Event>,
@@ -106,7 +126,7 @@ impl Driver {
             are_maps_listed: false,
             unlisted_pods: BTreeSet::new(),
             unlisted_maps: BTreeSet::new(),
-            wakes: BTreeSet::new(),
+            wakes: WakeSet::new(),
             launching: BTreeSet::new(),
             requests: JoinSet::new(),
         }
@@ -115,29 +135,44 @@ impl Driver {
     /// Leads until it is dropped.
     ///
     /// # Errors
-    /// The bus refuses a subscription.
-    pub(crate) async fn run(mut self, bus: &Bus) -> Result<(), bus::SubscribeError> {
-        let mut starts = bus.watch_started().await?;
-        let mut pods = Box::pin(self.cluster.watch_pods());
-        let mut maps = Box::pin(self.cluster.watch_maps());
+    /// The bus refuses the subscription, or what should never end has ended.
+    pub(crate) async fn run(mut self, bus: &Bus) -> Result<(), DriverError> {
+        let starts = bus.watch_started().await.map_err(DriverError::Subscribe)?;
+        let starts = stream::unfold(starts, async |mut starts| {
+            Some((starts.next().await?, starts))
+        });
+        let mut sources = Sources {
+            pods: Box::pin(self.cluster.watch_pods()),
+            maps: Box::pin(self.cluster.watch_maps()),
+            starts: Box::pin(starts),
+        };
         loop {
-            let wait = self.until_wake();
-            let event = tokio::select! {
-                Some(event) = pods.next() => Event::Pod(Box::new(event)),
-                Some(event) = maps.next() => Event::Map(Box::new(event)),
-                Some(event) = self.requests.join_next() => match event {
-                    Ok(event) => event,
-                    // A request's task neither panics nor is aborted while the driver lives.
-                    Err(error) => { warn!(%error, "A request's task was lost"); continue }
-                },
-                Some(started) = starts.next() => Event::Started(started),
-                () = tokio::time::sleep(wait) => Event::Tick,
-            };
-            let touched = self.take(event);
-            for pod in touched {
-                self.advance(&pod);
-            }
+            let event = self.wait(&mut sources).await?;
+            self.step(event);
             self.report(bus);
+        }
+    }
+
+    /// Waits for the next thing to happen.
+    async fn wait<P, M, S>(&mut self, sources: &mut Sources<P, M, S>) -> Result<Event, DriverError>
+    where
+        P: Stream<Item = watcher::Event<Pod>> + Unpin,
+        M: Stream<Item = watcher::Event<ConfigMap>> + Unpin,
+        S: Stream<Item = Delivery<Started, ()>> + Unpin,
+    {
+        let wake_at = self.wakes.next();
+        Ok(tokio::select! {
+            pod = sources.pods.next() => Event::Pod(Box::new(pod.ok_or(DriverError::Pods)?)),
+            map = sources.maps.next() => Event::Map(Box::new(map.ok_or(DriverError::Maps)?)),
+            started = sources.starts.next() => Event::Started(started.ok_or(DriverError::Starts)?),
+            Some(ended) = self.requests.join_next() => ended.map_err(DriverError::Request)?,
+            () = wake(wake_at) => Event::Tick,
+        })
+    }
+
+    fn step(&mut self, event: Event) {
+        for pod in self.take(event) {
+            self.advance(&pod);
         }
     }
 
@@ -148,9 +183,9 @@ impl Driver {
             Event::Map(event) => self.on_map(*event),
             Event::Written(pod, uid, result) => self.on_written(pod, &uid, result),
             Event::Fetched(pod, uid, result) => self.on_fetched(pod, &uid, result),
-            Event::Started(delivery) => self.on_started(delivery.message),
+            Event::Started(delivery) => self.on_started(delivery),
             Event::Told => BTreeSet::new(),
-            Event::Tick => self.on_tick(clock::now()),
+            Event::Tick => self.on_tick(Instant::now()),
         }
     }
 
@@ -160,6 +195,7 @@ impl Driver {
         let map = self.map_of(pod);
         let Some(tracked) = self.tracked.get_mut(pod) else {
             self.launching.remove(pod);
+            self.wakes.set(pod, None);
             return;
         };
         if tracked.is_writing {
@@ -172,9 +208,8 @@ impl Driver {
         } else {
             self.launching.remove(pod);
         }
-        if let Some(wake_at) = plan.wake_at {
-            self.wakes.insert((wake_at, pod.clone()));
-        }
+        let wake_at = plan.wake_at.map(|at| instant_of(at, now, Instant::now()));
+        self.wakes.set(pod, wake_at);
         self.tell(pod, plan.events, now);
         if let Some(write) = plan.write {
             self.write(pod, write);
@@ -187,15 +222,6 @@ impl Driver {
             None if self.are_maps_listed => MapView::Absent,
             None => MapView::Unknown,
         }
-    }
-
-    fn until_wake(&self) -> Duration {
-        let next = self.wakes.first().map(|(at, _)| *at);
-        let wait = next.map(|at| at.duration_since(clock::now()));
-        wait.map_or(LONGEST_WAIT, |wait| {
-            wait.try_into().unwrap_or(Duration::ZERO)
-        })
-        .min(LONGEST_WAIT)
     }
 
     fn report(&self, bus: &Bus) {
@@ -218,3 +244,14 @@ impl Driver {
         })
     }
 }
+
+/// Until the moment, or for ever.
+async fn wake(at: Option<Instant>) {
+    match at {
+        Some(at) => sleep_until(at).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests;

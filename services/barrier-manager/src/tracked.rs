@@ -7,11 +7,11 @@ use std::{
     time::Duration,
 };
 
-use barrier_rules::{CurrentLevel, MapView, Snapshot, Stage, Waiting};
+use barrier_rules::{CurrentLevel, Looked, MapView, Snapshot, Stage, Waiting};
 use jiff::Timestamp;
 use model::{
-    ids::{ContainerId, ContainerName},
-    launch::{LaunchPod, Priority},
+    ids::{ContainerId, ContainerName, NodeName},
+    launch::{LaunchPod, Priority, Started},
 };
 use serde_json::{Value, json};
 use service_kit::{backoff::Backoff, trace};
@@ -28,7 +28,7 @@ const LONGEST_WRITE_PAUSE: Duration = Duration::from_secs(30);
 /// A pod with launch barriers.
 pub(crate) struct Tracked {
     pub(crate) launch: LaunchPod,
-    pub(crate) started: BTreeMap<ContainerName, ContainerId>,
+    started: BTreeMap<ContainerName, ContainerId>,
     /// A write is under way; its answer is planned with.
     pub(crate) is_writing: bool,
     /// The events told, by name.
@@ -41,6 +41,8 @@ pub(crate) struct Tracked {
     waiting: Vec<Waiting>,
     /// Something else was there than was known, so many times one after the other.
     pub(crate) surprises: u32,
+    /// The last look at a ConfigMap that our watch does not show.
+    pub(crate) looked: Option<Looked>,
     /// While it launches: the whole and the present level.
     spans: Option<(Span, Span)>,
     /// It was seen launched: what becomes of its containers later is no launch.
@@ -61,9 +63,31 @@ impl Tracked {
             since: BTreeMap::new(),
             waiting: Vec::new(),
             surprises: 0,
+            looked: None,
             spans: None,
             is_launched: false,
         }
+    }
+
+    /// Takes a node's word and says whether it counts: only of a container behind a barrier, in a pod of that very node. A
+    /// stolen node speaks for itself alone (docs/protocol.md).
+    pub(crate) fn hear(&mut self, node: &NodeName, started: Started) -> bool {
+        let pod = &self.launch.pod;
+        let mut containers = self.launch.containers.iter();
+        let counts = pod.node.as_ref() == Some(node)
+            && pod.uid == started.pod_uid
+            && containers.any(|container| container.name == started.container);
+        if counts {
+            self.started.insert(started.container, started.container_id);
+        }
+        counts
+    }
+
+    /// Notes that a ConfigMap was fetched that our watch does not show.
+    pub(crate) fn look(&mut self, is_the_same: bool, now: Timestamp) {
+        let before = self.looked.filter(|_| is_the_same);
+        let in_vain = before.map_or(0, |looked| looked.in_vain.saturating_add(1));
+        self.looked = Some(Looked { at: now, in_vain });
     }
 
     /// Notes where the launch stands now: spans, times, one log line for each transition.
@@ -167,6 +191,7 @@ impl Tracked {
                 let since = *self.since.get(&level)?;
                 Some(CurrentLevel { level, since })
             }),
+            looked: self.looked,
             stuck_after,
         }
     }
@@ -193,6 +218,30 @@ mod tests {
         });
         let object = serde_json::from_value(object).unwrap();
         k8s_api::convert::launch_pod_from_object(&object).unwrap()
+    }
+
+    #[test]
+    fn a_node_speaks_for_its_own_pods_and_their_containers_alone() {
+        let word = |uid: &str, container: &str| Started {
+            pod: pod(None).pod.key,
+            pod_uid: uid.into(),
+            container: container.into(),
+            container_id: "c1".into(),
+        };
+        let mut tracked = Tracked::new(pod(Some("node-1")));
+        for (node, uid, container) in [
+            ("node-2", "u", "app"),
+            ("", "u", "app"),
+            ("node-1", "other", "app"),
+            ("node-1", "u", "invented"),
+        ] {
+            assert!(!tracked.hear(&node.into(), word(uid, container)));
+        }
+        assert!(tracked.started.is_empty());
+        assert!(tracked.hear(&"node-1".into(), word("u", "app")));
+        assert_eq!(tracked.started.len(), 1);
+        let mut homeless = Tracked::new(pod(None));
+        assert!(!homeless.hear(&"".into(), word("u", "app")));
     }
 
     #[test]

@@ -66,6 +66,7 @@ pub(super) fn launch(seen: &Seen) -> Option<LaunchStory> {
         map: &map,
         started: &BTreeMap::new(),
         current: None,
+        looked: None,
         stuck_after: NEVER,
     };
     let plan = plan(&snapshot, Timestamp::UNIX_EPOCH);

@@ -11,7 +11,7 @@ use model::{
 };
 
 use super::*;
-use crate::CurrentLevel;
+use crate::{CurrentLevel, Looked};
 
 const STUCK_AFTER: Duration = Duration::from_secs(60);
 
@@ -61,6 +61,7 @@ struct Case {
     map: MapView,
     started: BTreeMap<ContainerName, ContainerId>,
     current: Option<CurrentLevel>,
+    looked: Option<Looked>,
 }
 
 impl Case {
@@ -101,6 +102,7 @@ impl Case {
             map: MapView::Absent,
             started: BTreeMap::new(),
             current: None,
+            looked: None,
         }
     }
 
@@ -167,6 +169,7 @@ impl Case {
             map: &self.map,
             started: &self.started,
             current: self.current,
+            looked: self.looked,
             stuck_after: STUCK_AFTER,
         };
         plan(&snapshot, at(now))
@@ -353,6 +356,31 @@ fn a_map_of_somebody_else_is_not_ours_to_fill() {
         .open(&[1])
         .map(|map| map.is_labelled = false);
     unlabelled.writes(add(&[]));
+}
+
+#[test]
+fn a_map_in_the_way_is_looked_for_less_and_less_often() {
+    let mut blocked = Case::new(&[1]).open(&[]).map(|map| {
+        map.owners.clear();
+        map.is_labelled = false;
+    });
+    let mut look = |in_vain, now| {
+        blocked.looked = Some(Looked {
+            at: at(1_000),
+            in_vain,
+        });
+        blocked.plan_at(now).wake_at
+    };
+    for (in_vain, pause) in [(0, 10), (1, 20), (2, 40), (3, 60), (4, 60), (u32::MAX, 60)] {
+        // Whenever and however often it is planned meanwhile.
+        for now in [1_000, 1_001, 999 + pause] {
+            assert_eq!(look(in_vain, now), Some(at(1_000 + pause)));
+        }
+        // Late, and after the clock was set back.
+        for now in [2_000, 10] {
+            assert_eq!(look(in_vain, now), Some(at(now)));
+        }
+    }
 }
 
 #[test]

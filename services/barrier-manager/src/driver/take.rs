@@ -4,7 +4,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::Timestamp;
+use bus::Delivery;
 use k8s_api::convert::{barrier_map_from_object, launch_pod_from_object};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{ResourceExt, runtime::watcher};
@@ -13,6 +13,7 @@ use model::{
     launch::{BARRIER_SUFFIX, BarrierMap, Started},
 };
 use service_kit::{ErrorChain, clock};
+use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::{Driver, Written};
@@ -41,6 +42,7 @@ impl Driver {
                 let gone = std::mem::take(&mut self.unlisted_pods);
                 for pod in &gone {
                     self.tracked.remove(pod);
+                    self.forget_unwatched_map(pod);
                 }
                 gone
             }
@@ -52,6 +54,14 @@ impl Driver {
         let known = self.tracked.get(pod);
         if known.is_some_and(|tracked| tracked.launch.pod.uid == *uid) {
             self.tracked.remove(pod);
+            self.forget_unwatched_map(pod);
+        }
+    }
+
+    /// Our watch does not show a ConfigMap without our label, nor its end.
+    fn forget_unwatched_map(&mut self, pod: &PodKey) {
+        if self.maps.get(pod).is_some_and(|map| !map.is_labelled) {
+            self.maps.remove(pod);
         }
     }
 
@@ -76,6 +86,7 @@ impl Driver {
                 tracked.launch = launch;
             }
             Some(_) | None => {
+                self.forget_unwatched_map(&key);
                 self.tracked.insert(key.clone(), Tracked::new(launch));
             }
         }
@@ -122,23 +133,28 @@ impl Driver {
         let known = self.maps.get(pod);
         let is_older =
             known.is_some_and(|known| parse_version(&map.version) < parse_version(&known.version));
+        if map.is_labelled
+            && let Some(tracked) = self.tracked.get_mut(pod)
+        {
+            tracked.looked = None;
+        }
         if !is_older {
             self.maps.insert(pod.clone(), map);
         }
     }
 
-    pub(super) fn on_started(&mut self, started: Started) -> BTreeSet<PodKey> {
-        let Some(tracked) = self.tracked.get_mut(&started.pod) else {
+    pub(super) fn on_started(&mut self, delivery: Delivery<Started, ()>) -> BTreeSet<PodKey> {
+        let Delivery { message, node, .. } = delivery;
+        let pod = message.pod.clone();
+        let Some(tracked) = self.tracked.get_mut(&pod) else {
             return BTreeSet::new();
         };
-        if tracked.launch.pod.uid != started.pod_uid {
+        if !tracked.hear(&node, message) {
+            debug!(%pod, %node, "A start that the node has no word in, or of no container behind a barrier");
             return BTreeSet::new();
         }
         self.metrics.hints.inc();
-        tracked
-            .started
-            .insert(started.container, started.container_id);
-        BTreeSet::from([started.pod])
+        BTreeSet::from([pod])
     }
 
     pub(super) fn on_written(
@@ -195,7 +211,7 @@ impl Driver {
         result: Result<Option<ConfigMap>, WriteError>,
     ) -> BTreeSet<PodKey> {
         match result {
-            Ok(Some(map)) => self.see_map(&pod, barrier_map_from_object(&map)),
+            Ok(Some(map)) => self.see_fetched(&pod, barrier_map_from_object(&map)),
             Ok(None) => {
                 self.maps.remove(&pod);
             }
@@ -210,13 +226,24 @@ impl Driver {
         BTreeSet::from([pod])
     }
 
+    fn see_fetched(&mut self, pod: &PodKey, map: BarrierMap) {
+        let known = self.maps.get(pod);
+        let is_the_same = known.is_some_and(|known| known.uid == map.uid && !known.is_labelled);
+        if !map.is_labelled
+            && let Some(tracked) = self.tracked.get_mut(pod)
+        {
+            tracked.look(is_the_same, clock::now());
+        }
+        self.see_map(pod, map);
+    }
+
     fn look_again_later(&mut self, pod: PodKey, uid: &PodUid) -> BTreeSet<PodKey> {
         if let Some(tracked) = self.tracked.get_mut(&pod)
             && tracked.launch.pod.uid == *uid
         {
             tracked.is_writing = false;
             let pause = tracked.backoff.next_delay();
-            self.wakes.insert((clock::now() + pause, pod));
+            self.wakes.set(&pod, Some(Instant::now() + pause));
         }
         BTreeSet::new()
     }
@@ -231,8 +258,8 @@ impl Driver {
         };
         if tracked.launch.pod.uid == *uid {
             tracked.is_writing = false;
-            self.wakes
-                .insert((now + tracked.backoff.next_delay(), pod.clone()));
+            let pause = tracked.backoff.next_delay();
+            self.wakes.set(&pod, Some(Instant::now() + pause));
             if let Some(why) = error.refusal() {
                 let event = barrier_rules::refused(&tracked.launch, why);
                 self.tell(&pod, vec![event], now);
@@ -241,17 +268,21 @@ impl Driver {
         BTreeSet::new()
     }
 
-    pub(super) fn on_tick(&mut self, now: Timestamp) -> BTreeSet<PodKey> {
-        let mut due = BTreeSet::new();
-        while self.wakes.first().is_some_and(|(at, _)| *at <= now) {
-            due.extend(self.wakes.pop_first().map(|(_, pod)| pod));
-        }
-        // Our watch does not show a ConfigMap without our label: it is looked for anew.
-        for pod in &due {
-            if self.maps.get(pod).is_some_and(|map| !map.is_labelled) {
-                self.maps.remove(pod);
+    pub(super) fn on_tick(&mut self, now: Instant) -> BTreeSet<PodKey> {
+        let mut due = self.wakes.take_due(now);
+        // What our watch does not show is fetched, and planned with then.
+        due.retain(|pod| {
+            let is_unwatched = self.maps.get(pod).is_some_and(|map| !map.is_labelled);
+            if let Some(tracked) = self.tracked.get_mut(pod)
+                && is_unwatched
+                && !tracked.is_writing
+            {
+                tracked.surprises = 0;
+                self.fetch_map(pod);
+                return false;
             }
-        }
+            true
+        });
         due
     }
 }
