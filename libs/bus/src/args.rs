@@ -28,11 +28,11 @@ pub struct Args {
     )]
     pub nats_user: Option<String>,
 
-    /// A file with the user's password in its first line.
+    /// A file with the user's password in its first line, read again for each connection.
     #[arg(long, env = "PODWRIGHT_NATS_PASSWORD_FILE", value_name = "FILE")]
     pub nats_password_file: Option<PathBuf>,
 
-    /// A NATS credentials file (JWT and nkey); instead of user and password.
+    /// A NATS credentials file (JWT and nkey), read again for each connection; instead of user and password.
     #[arg(
         long,
         env = "PODWRIGHT_NATS_CREDENTIALS",
@@ -41,7 +41,7 @@ pub struct Args {
     )]
     pub nats_credentials: Option<PathBuf>,
 
-    /// A file with an nkey seed in its first line; instead of user and credentials.
+    /// A file with an nkey seed in its first line, read again for each connection; instead of user and credentials.
     #[arg(
         long,
         env = "PODWRIGHT_NATS_NKEY_FILE",

@@ -14,7 +14,11 @@ use async_nats::{Client, ConnectOptions, Event, ReconnectToServer, Server, conne
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
-use crate::{Args, subjects};
+use crate::{
+    Args,
+    identity::{Identity, SecretError},
+    subjects,
+};
 
 /// The longest pause between two attempts to connect: 10,000 nodes then come back at some 700 a second.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -37,12 +41,8 @@ pub struct Bus {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("failed to read {path}")]
-    Credentials {
-        path: String,
-        #[source]
-        source: std::io::Error,
-    },
+    #[error("there is no identity to connect with")]
+    Credentials(#[source] SecretError),
     #[error("the bus cannot be connected to with these settings")]
     Settings(#[source] async_nats::ConnectError),
 }
@@ -55,11 +55,12 @@ impl Bus {
     /// The client's name is the service's, on nodes `<service>/<node>`: see [`subjects::inbox`].
     ///
     /// # Errors
-    /// Credentials that cannot be read, or an unusable address. The CA's file may come later and may change:
-    /// it is read for each attempt.
+    /// Credentials that cannot be read, or an unusable address. The CA's file may come later. All files may change: they
+    /// are read for each attempt.
     pub async fn connect(args: &Args, client_name: &str) -> Result<Self, ConnectError> {
         let trouble = Arc::new(watch::Sender::new(None));
-        let mut options = ConnectOptions::new()
+        let mut options = identify(args)
+            .await?
             .name(client_name)
             .custom_inbox_prefix(subjects::inbox(client_name))
             .ping_interval(PING_EVERY)
@@ -71,7 +72,6 @@ impl Bus {
         if let Some(ca) = &args.nats_ca {
             options = options.add_root_certificates(ca.clone()).require_tls(true);
         }
-        let options = authenticate(options, args).await?;
         let client = options
             .connect(args.nats_url.as_slice())
             .await
@@ -90,34 +90,15 @@ impl Bus {
     }
 }
 
-async fn authenticate(
-    options: ConnectOptions,
-    args: &Args,
-) -> Result<ConnectOptions, ConnectError> {
-    if let (Some(user), Some(path)) = (&args.nats_user, &args.nats_password_file) {
-        return Ok(options.user_and_password(user.clone(), first_line(path).await?));
-    }
-    if let Some(path) = &args.nats_nkey_file {
-        return Ok(options.nkey(first_line(path).await?));
-    }
-    if let Some(path) = &args.nats_credentials {
-        let options = options.credentials_file(path).await;
-        return options.map_err(|source| unreadable(path, source));
-    }
-    Ok(options)
-}
-
-async fn first_line(path: &Path) -> Result<String, ConnectError> {
-    let content = tokio::fs::read_to_string(path).await;
-    let content = content.map_err(|source| unreadable(path, source))?;
-    Ok(content.lines().next().unwrap_or_default().trim().to_owned())
-}
-
-fn unreadable(path: &Path, source: std::io::Error) -> ConnectError {
-    ConnectError::Credentials {
-        path: path.display().to_string(),
-        source,
-    }
+/// Options with our identity, whose files are there now; what is wrong with them later is trouble.
+async fn identify(args: &Args) -> Result<ConnectOptions, ConnectError> {
+    let Some(identity) = Identity::of(args) else {
+        return Ok(ConnectOptions::new());
+    };
+    let proof = identity.prove(b"").await;
+    proof.map_err(ConnectError::Credentials)?;
+    let answer = move |nonce| identity.clone().answer(nonce);
+    Ok(ConnectOptions::with_auth_callback(answer))
 }
 
 /// Full jitter below a ceiling that doubles.

@@ -6,6 +6,7 @@
 mod args;
 mod connection;
 mod delivery;
+mod identity;
 mod request;
 pub mod subjects;
 mod verbs;
@@ -13,4 +14,5 @@ mod verbs;
 pub use args::Args;
 pub use connection::{Bus, ConnectError};
 pub use delivery::{Deliveries, Delivery, PublishError, Reply, SubscribeError};
+pub use identity::SecretError;
 pub use request::RequestError;

@@ -17,8 +17,9 @@ const IMPURE: [&str; 8] = [
 ];
 
 /// The only crate of ours that may name an outside crate.
-const SOLE_USERS: [(&str, &str); 4] = [
+const SOLE_USERS: [(&str, &str); 5] = [
     ("async-nats", "bus"),
+    ("nkeys", "bus"),
     ("redb", "node-executor"),
     ("k8s-cri", "node-executor"),
     ("opentelemetry-otlp", "service-kit"),

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bus::{Args, Bus, ConnectError, RequestError};
+use bus::{Args, Bus, ConnectError, RequestError, SecretError};
 use integration::{NatsServer, Release, eventually};
 use model::{ids::NodeName, order::OrderAnswer};
 use tokio::{select, task::JoinSet};
@@ -18,6 +18,7 @@ crate::for_each_release! {
     a_server_is_trusted_by_the_authority_in_a_file
     a_missing_file_is_told_at_once
     a_wrong_password_keeps_out
+    a_renewed_secret_needs_no_restart
     a_foreign_authority_is_not_trusted
     a_client_without_the_authority_is_refused
     an_authority_that_comes_later_is_taken
@@ -68,7 +69,7 @@ async fn a_missing_file_is_told_at_once(release: Release) {
     args.nats_nkey_file = Some(server.folder().join("nothing"));
     let error = Bus::connect(&args, "node-executor").await.unwrap_err();
     assert!(
-        matches!(&error, ConnectError::Credentials { path, .. } if path.ends_with("nothing")),
+        matches!(&error, ConnectError::Credentials(SecretError::Read { path, .. }) if path.ends_with("nothing")),
         "{error}"
     );
 }
@@ -84,6 +85,35 @@ async fn a_wrong_password_keeps_out(release: Release) {
     let bus = Bus::connect(&args, "node-executor").await.unwrap();
     server.has_logged("authentication error").await;
     assert!(!bus.is_connected());
+}
+
+async fn a_renewed_secret_needs_no_restart(release: Release) {
+    let user = |folder: &Path, user: &str| {
+        std::fs::write(folder.join("user.conf"), user).unwrap();
+    };
+    let server = NatsServer::start_with(release, |folder| {
+        user(folder, "user: node, password: old-secret-of-the-node");
+        "authorization: { include ./user.conf }".to_owned()
+    });
+    let mut server = server.await.unwrap();
+    let mut by_password = Args::at(server.url());
+    by_password.nats_user = Some("node".to_owned());
+    let secret = written(&server, "password", "old-secret-of-the-node");
+    by_password.nats_password_file = Some(secret);
+    let bus = Bus::connect(&by_password, "node-executor").await.unwrap();
+    connected(&bus).await;
+
+    server.kill().await.unwrap();
+    disconnected(&bus).await;
+    user(
+        server.folder(),
+        "user: node, password: new-secret-of-the-node",
+    );
+    server.start_again().await.unwrap();
+    server.has_logged("authentication error").await;
+    assert!(!bus.is_connected());
+    written(&server, "password", "new-secret-of-the-node");
+    connected(&bus).await;
 }
 
 async fn a_foreign_authority_is_not_trusted(release: Release) {
