@@ -88,3 +88,131 @@ pub(crate) fn judge_back_off(
         reason: format!("ContainerRecreateRequest {}", crr.key),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use model::{
+        crr::{Crr, CrrStatus, Fence, Strategy},
+        ids::{CrrKey, PodKey, RuntimeContainerId},
+        pod::{ContainerStatus, Pod, PodPhase, RestartPolicy},
+    };
+
+    use super::*;
+    use crate::{PodView, Seen, Turn};
+
+    fn at(milliseconds: i64) -> Timestamp {
+        Timestamp::from_millisecond(milliseconds).unwrap()
+    }
+
+    fn web() -> PodKey {
+        PodKey {
+            namespace: "shop".into(),
+            name: "web".into(),
+        }
+    }
+
+    fn crr(container: CrrContainer) -> Crr {
+        Crr {
+            key: CrrKey {
+                namespace: "shop".into(),
+                name: "restart".into(),
+            },
+            uid: "crr-uid".into(),
+            created_at: at(0),
+            is_being_deleted: false,
+            is_labelled_active: true,
+            finalizers: Vec::new(),
+            requested_by: None,
+            respects_back_off: false,
+            pod: web(),
+            pod_uid: Some("pod-uid".into()),
+            node: Some("node-1".into()),
+            containers: vec![container],
+            strategy: Strategy::default(),
+            active_deadline: None,
+            ttl_after_finished: None,
+            status: CrrStatus::default(),
+            trace_parent: None,
+        }
+    }
+
+    fn pod(status: ContainerStatus) -> Pod {
+        Pod {
+            key: web(),
+            uid: "pod-uid".into(),
+            node: Some("node-1".into()),
+            phase: PodPhase::Running,
+            restart_policy: RestartPolicy::Always,
+            is_being_deleted: false,
+            containers: vec![status],
+            version: "1".to_owned(),
+            gate: None,
+            are_containers_ready: false,
+            static_uid: None,
+        }
+    }
+
+    /// The stopped instance of a second restart, seen down from that moment on.
+    fn down_since(since: Timestamp) -> Snapshot {
+        let container_id: RuntimeContainerId = "containerd://old".parse().unwrap();
+        let status = ContainerStatus {
+            name: "app".into(),
+            container_id: Some(container_id.clone()),
+            restart_count: 1,
+            is_ready: false,
+            state: ContainerState::Terminated {
+                exit_code: 143,
+                reason: None,
+            },
+            restart_policy: RestartPolicy::Always,
+            is_sidecar: false,
+        };
+        let fence = Fence {
+            container_id: container_id.clone(),
+            restart_count: 1,
+        };
+        let container = CrrContainer {
+            name: "app".into(),
+            pre_stop: None,
+            fence: Some(fence),
+        };
+        let seen = Seen {
+            container_id,
+            since,
+        };
+        Snapshot {
+            crr: crr(container),
+            pod: PodView::Present(Box::new(pod(status))),
+            orders: BTreeMap::new(),
+            seen_running: BTreeMap::new(),
+            seen_down: BTreeMap::from([("app".into(), seen)]),
+            dropped_at: BTreeMap::new(),
+            nudged_at: None,
+            turn: Turn::Mine,
+            status_written_at: None,
+            progress_every: Duration::from_secs(1),
+        }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_back_puts_no_conclusion_off() {
+        let hour = 3_600_000;
+        let snapshot = down_since(at(hour));
+        let state = ContainerRecreateState {
+            name: "app".into(),
+            phase: ContainerPhase::Recreating,
+            message: String::new(),
+            is_killed: true,
+        };
+        let judge = |now| judge_back_off(&snapshot, &snapshot.crr.containers[0], &state, at(now));
+        let Return::Unclear { until } = judge(hour + 299) else {
+            panic!("concluded too early");
+        };
+        assert_eq!(until, at(hour + 300));
+        for now in [hour + 300, hour - 1, 0] {
+            assert!(matches!(judge(now), Return::Drop(_)), "{now}");
+        }
+    }
+}
