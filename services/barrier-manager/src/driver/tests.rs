@@ -128,6 +128,29 @@ async fn a_blocked_pod_costs_one_look_at_each_wake() {
 }
 
 #[tokio::test]
+async fn a_name_that_is_free_again_is_taken_at_the_next_look() {
+    let (mut driver, requests) = blocked_driver();
+    driver.see(1);
+    driver.settle().await;
+    // Somebody worked against us before, which is no reason not to plan with what a look shows.
+    for tracked in driver.tracked.values_mut() {
+        tracked.surprises = 5;
+    }
+    about_maps(&requests);
+    let due = driver.on_tick(driver.wakes.next().unwrap());
+    assert!(due.is_empty());
+    driver.requests.abort_all();
+    while driver.requests.join_next().await.is_some() {}
+    let (key, uid) = driver.tracked.iter().next().unwrap();
+    let (key, uid) = (key.clone(), uid.launch.pod.uid.clone());
+    driver.step(Event::Fetched(key, uid, Ok(None)));
+    driver.settle().await;
+    let requests = about_maps(&requests);
+    let creations = requests.iter().filter(|line| line.starts_with("POST"));
+    assert_eq!(creations.count(), 1, "{requests:?}");
+}
+
+#[tokio::test]
 async fn the_end_of_what_never_ends_is_an_error() {
     for (ended, expected) in [
         ("pods", "the watch of pods has ended"),
