@@ -151,6 +151,7 @@ mod tests {
             gate: None,
             are_containers_ready: false,
             static_uid: None,
+            host_address: None,
         }
     }
 
@@ -176,6 +177,7 @@ mod tests {
         let container = CrrContainer {
             name: "app".into(),
             pre_stop: None,
+            hook_fault: None,
             fence: Some(fence),
         };
         let seen = Seen {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use jiff::Timestamp;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 /// Moments to wake at, at most one for each key.
 #[derive(Clone, Debug)]
@@ -42,6 +42,17 @@ impl<K: Ord + Clone> WakeSet<K> {
         }
     }
 
+    /// Wakes for the key then, unless it is woken for earlier.
+    pub fn set_sooner(&mut self, key: &K, at: Instant) {
+        if self.get(key).is_none_or(|known| at < known) {
+            self.set(key, Some(at));
+        }
+    }
+
+    pub fn get(&self, key: &K) -> Option<Instant> {
+        self.moments.get(key).copied()
+    }
+
     /// Takes the keys that are due, each once.
     pub fn take_due(&mut self, now: Instant) -> BTreeSet<K> {
         let mut due = BTreeSet::new();
@@ -59,6 +70,17 @@ impl<K: Ord + Clone> WakeSet<K> {
     /// The next moment.
     pub fn next(&self) -> Option<Instant> {
         self.queue.first().map(|(at, _)| *at)
+    }
+
+    /// Until the next moment, as it is known now; without one for ever.
+    pub fn wait(&self) -> impl Future<Output = ()> + use<K> {
+        let next = self.next();
+        async move {
+            match next {
+                Some(at) => sleep_until(at).await,
+                None => std::future::pending().await,
+            }
+        }
     }
 
     pub fn len(&self) -> usize {
@@ -107,6 +129,16 @@ mod tests {
         assert_eq!(wakes.take_due(start + seconds(10)), ["web"].into());
         assert_eq!(wakes.take_due(start + seconds(10)), [].into());
         assert_eq!(wakes.next(), Some(start + seconds(20)));
+    }
+
+    #[tokio::test]
+    async fn the_sooner_of_two_moments_counts_where_that_is_asked_for() {
+        let start = Instant::now();
+        let mut wakes = WakeSet::new();
+        for at in [20, 10, 30] {
+            wakes.set_sooner(&"web", start + seconds(at));
+        }
+        assert_eq!(wakes.get(&"web"), Some(start + seconds(10)));
     }
 
     #[tokio::test]

@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use service_kit::{StateCell, WakeSet, clock, instant_of};
 use tokio::{
     task::{JoinError, JoinSet},
-    time::{Instant, sleep_until},
+    time::Instant,
 };
 
 use crate::{
@@ -160,13 +160,13 @@ impl Driver {
         M: Stream<Item = watcher::Event<ConfigMap>> + Unpin,
         S: Stream<Item = Delivery<Started, ()>> + Unpin,
     {
-        let wake_at = self.wakes.next();
+        let due = self.wakes.wait();
         Ok(tokio::select! {
             pod = sources.pods.next() => Event::Pod(Box::new(pod.ok_or(DriverError::Pods)?)),
             map = sources.maps.next() => Event::Map(Box::new(map.ok_or(DriverError::Maps)?)),
             started = sources.starts.next() => Event::Started(started.ok_or(DriverError::Starts)?),
             Some(ended) = self.requests.join_next() => ended.map_err(DriverError::Request)?,
-            () = wake(wake_at) => Event::Tick,
+            () = due => Event::Tick,
         })
     }
 
@@ -242,14 +242,6 @@ impl Driver {
             "launching": self.launching.len(),
             "someLaunching": launching.collect::<Vec<_>>(),
         })
-    }
-}
-
-/// Until the moment, or for ever.
-async fn wake(at: Option<Instant>) {
-    match at {
-        Some(at) => sleep_until(at).await,
-        None => std::future::pending().await,
     }
 }
 

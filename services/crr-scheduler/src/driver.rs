@@ -36,9 +36,6 @@ use crate::{
     presence::PresenceTable,
 };
 
-/// The longest the loop waits without looking at its deadlines.
-const LONGEST_WAIT: Duration = Duration::from_secs(60);
-
 /// After a write that failed for no reason of the object's.
 const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -163,7 +160,7 @@ impl Driver {
         let mut questions = self.bus.serve_questions().await?;
         let mut crrs = Box::pin(self.cluster.watch_crrs());
         loop {
-            let wait = self.wakes.wait(clock::now(), LONGEST_WAIT);
+            let due = self.wakes.wait();
             let event = tokio::select! {
                 Some(news) = crrs.next() => Event::Crr(news),
                 Some(event) = self.pod_events.1.recv() => event,
@@ -179,7 +176,7 @@ impl Driver {
                 question = questions.next() => {
                     Event::Asked(question.ok_or(DriveError::Closed("questions"))?)
                 }
-                () = tokio::time::sleep(wait) => Event::Tick,
+                () = due => Event::Tick,
             };
             self.handle(event).await;
         }
@@ -227,7 +224,7 @@ impl Driver {
                 BTreeSet::new()
             }
             // Whoever waits for the answer to a write is planned for when it comes.
-            Event::Tick => self.wakes.take_due(clock::now()),
+            Event::Tick => self.wakes.take_due(Instant::now()),
         }
     }
 

@@ -13,7 +13,8 @@ use model::{
     ids::{CrrKey, NodeName, PodKey},
     order::{DropOrder, StopOrder},
 };
-use service_kit::{ErrorChain, trace};
+use service_kit::{ErrorChain, instant_of, trace};
+use tokio::time::Instant;
 use tracing::{Instrument, Span, debug, info, info_span, warn};
 
 use super::{Driver, Event, WatchedPod, Writing, Written};
@@ -33,7 +34,8 @@ impl Driver {
             needs_pod,
             wake_at,
         } = plan;
-        self.wakes.set(crr, wake_at);
+        let moment = |at| instant_of(at, now, Instant::now());
+        self.wakes.set(crr, wake_at.map(moment));
         let Some(tracked) = self.crrs.get(crr) else {
             return;
         };
@@ -186,13 +188,12 @@ impl Driver {
     /// Sends the wanted order when the book says that it is due.
     fn send(&mut self, crr: &CrrKey, order: &StopOrder, now: Timestamp) {
         let due = self.book.send_due(order, now);
-        let Some(tracked) = self.crrs.get_mut(crr) else {
+        if let Some(again_at) = self.book.send_again_at(&order.id) {
+            self.wake_by(crr, again_at, now);
+        }
+        let (Some(order), Some(tracked)) = (due, self.crrs.get(crr)) else {
             return;
         };
-        if let Some(again_at) = self.book.send_again_at(&order.id) {
-            self.wakes.set_sooner(crr, again_at);
-        }
-        let Some(order) = due else { return };
         let Some(node) = tracked.crr.node.clone() else {
             warn!(%crr, "CRR has no node label: nobody can be asked to stop anything");
             return;
@@ -215,13 +216,13 @@ impl Driver {
     /// Sends the wanted drop when the book says that it is due.
     fn send_drop(&mut self, crr: &CrrKey, drop: &DropOrder, now: Timestamp) {
         let due = self.drops.send_due(drop, now);
-        let Some(tracked) = self.crrs.get_mut(crr) else {
+        if let Some(again_at) = self.drops.send_again_at(&drop.id) {
+            self.wake_by(crr, again_at, now);
+        }
+        let (Some(drop), Some(tracked)) = (due, self.crrs.get(crr)) else {
             return;
         };
-        if let Some(again_at) = self.drops.send_again_at(&drop.id) {
-            self.wakes.set_sooner(crr, again_at);
-        }
-        let (Some(drop), Some(node)) = (due, tracked.crr.node.clone()) else {
+        let Some(node) = tracked.crr.node.clone() else {
             return;
         };
         let span = drop_span(tracked, &drop, &node);
@@ -245,14 +246,13 @@ impl Driver {
             return;
         }
         let mut orders = tracked.order_ids();
-        if orders.any(|order| self.book.send_again_at(&order).is_some()) {
-            let until = tracked.last_report_at();
-            if now < until {
-                self.wakes.set_sooner(crr, until);
-            }
+        let is_reported = !orders.any(|order| self.book.send_again_at(&order).is_some());
+        drop(orders);
+        let until = tracked.last_report_at();
+        if !is_reported && now < until {
+            self.wake_by(crr, until, now);
         }
         if self.wakes.get(crr).is_none() {
-            drop(orders);
             self.forget_orders(crr);
             self.crrs.remove(crr);
         }
@@ -269,6 +269,12 @@ impl Driver {
         for drop in tracked.drop_ids() {
             self.drops.forget(&drop);
         }
+    }
+
+    /// Plans for the CRR then, or earlier.
+    fn wake_by(&mut self, crr: &CrrKey, at: Timestamp, now: Timestamp) {
+        let at = instant_of(at, now, Instant::now());
+        self.wakes.set_sooner(crr, at);
     }
 
     fn watch(&mut self, pod: &PodKey) {

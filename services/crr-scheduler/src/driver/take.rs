@@ -13,6 +13,7 @@ use model::{
     order::{DropAnswer, OrderAnswer, StopReport},
 };
 use service_kit::{ErrorChain, clock};
+use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
 use super::{Driver, WRITE_AGAIN_AFTER, Writing, Written};
@@ -121,7 +122,8 @@ impl Driver {
                 self.metrics.count_write(error.kind());
                 debug!(%crr, error = %ErrorChain(&error), "Pod's gate was not written, trying again");
                 // A newer pod is on its way; the time is for the case that its arrival was before.
-                self.wakes.set(&crr, Some(clock::now() + WRITE_AGAIN_AFTER));
+                self.wakes
+                    .set(&crr, Some(Instant::now() + WRITE_AGAIN_AFTER));
                 return BTreeSet::new();
             }
         };
@@ -161,7 +163,8 @@ impl Driver {
                 warn!(%crr, error = %ErrorChain(&error), "Pod was not nudged, trying again");
                 if let Some(tracked) = self.crrs.get_mut(&crr) {
                     tracked.nudged_at = None;
-                    self.wakes.set(&crr, Some(clock::now() + WRITE_AGAIN_AFTER));
+                    self.wakes
+                        .set(&crr, Some(Instant::now() + WRITE_AGAIN_AFTER));
                 }
                 return BTreeSet::new();
             }
@@ -256,7 +259,8 @@ impl Driver {
             Err(WriteError::Gone) => self.on_gone(crr),
             Err(error @ WriteError::Failed(_)) => {
                 warn!(%crr, ?what, error = %ErrorChain(&error), "CRR was not written, trying again");
-                self.wakes.set(crr, Some(now + WRITE_AGAIN_AFTER));
+                self.wakes
+                    .set(crr, Some(Instant::now() + WRITE_AGAIN_AFTER));
                 BTreeSet::new()
             }
         }

@@ -4,7 +4,6 @@
 use std::convert::Infallible;
 
 use http::{Request, Response};
-use jiff::Timestamp;
 use kube::{Client, client::Body};
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -168,7 +167,7 @@ async fn who_has_begun_keeps_its_turn_though_an_older_one_comes() {
 #[tokio::test]
 async fn a_moment_that_comes_while_an_answer_is_waited_for_is_used_up() {
     let mut driver = driver().await.listed(vec![object("a", "1", "1")]).await;
-    driver.wakes.set(&key("a"), Some(Timestamp::MIN));
+    driver.wakes.set(&key("a"), Some(Instant::now()));
     driver.handle(Event::Tick).await;
     assert_eq!(
         driver.wakes.get(&key("a")),
