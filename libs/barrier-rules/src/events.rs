@@ -73,7 +73,7 @@ pub(crate) fn blocked(pod: &LaunchPod) -> LaunchEvent {
         container: None,
         reason: "LaunchBlocked",
         message: format!(
-            "ConfigMap {map} is no launch barrier: no container can start until it has another name"
+            "ConfigMap {map} is no launch barrier: until it has another name, containers cannot start, or start in any order"
         ),
     }
 }

@@ -13,5 +13,5 @@ mod snapshot;
 
 pub use container::Waiting;
 pub use events::{LaunchEvent, refused};
-pub use plan::{Plan, Stage, Write, plan};
+pub use plan::{Plan, Stage, Write, may_start, plan};
 pub use snapshot::{CurrentLevel, Looked, MapView, Snapshot};

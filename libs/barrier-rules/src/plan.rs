@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use model::{
     launch::{BarrierMap, LaunchPod, Priority},
     pause::Pause,
-    pod::PodPhase,
+    pod::{Pod, PodPhase},
 };
 
 use crate::{
@@ -47,7 +47,7 @@ pub enum Write {
         keys: BTreeSet<Priority>,
         uid: String,
     },
-    /// Tell the kubelet of the lowest open level; with the last, that all are open.
+    /// Tell the kubelet of the lowest open level; and, once every container has started, that the launch is completed.
     Nudge { level: Priority, completes: bool },
 }
 
@@ -192,7 +192,8 @@ fn wanted(pod: &LaunchPod, levels: &[Priority], stage: &Stage) -> BTreeSet<Prior
 fn nudge(snapshot: &Snapshot<'_>, levels: &[Priority], keys: &BTreeSet<Priority>) -> Option<Write> {
     let open = || levels.iter().copied().filter(|level| keys.contains(level));
     let (highest, lowest) = (*levels.first()?, open().min()?);
-    let completes = open().count() == levels.len() && !snapshot.pod.is_completed;
+    let is_all_open = open().count() == levels.len();
+    let completes = is_all_open && !snapshot.pod.is_completed && have_all_started(snapshot.pod);
     let is_untold = snapshot.pod.told != Some(lowest) && !snapshot.pod.is_completed;
     // The first key is mostly there before the kubelet first looks.
     let is_needed = lowest != highest || has_looked_in_vain(snapshot.pod, highest);
@@ -200,6 +201,21 @@ fn nudge(snapshot: &Snapshot<'_>, levels: &[Priority], keys: &BTreeSet<Priority>
         level: lowest,
         completes,
     })
+}
+
+/// By the kubelet's word: who reads that the launch is completed finds every container's start in the same pod's status.
+fn have_all_started(pod: &LaunchPod) -> bool {
+    let mut containers = pod.containers.iter();
+    containers.all(|container| {
+        let status = pod.pod.container(&container.name);
+        status.is_some_and(|status| status.container_id.is_some())
+    })
+}
+
+/// Whether the kubelet may start the containers: the pod is on a node, and its init containers are done. What takes long
+/// before is no level's doing, and Kubernetes itself says why.
+pub fn may_start(pod: &Pod) -> bool {
+    pod.node.is_some() && pod.is_initialized
 }
 
 fn has_looked_in_vain(pod: &LaunchPod, level: Priority) -> bool {
@@ -228,12 +244,12 @@ fn whose(map: &BarrierMap, pod: &LaunchPod) -> Whose {
     }
 }
 
-/// A level that takes long is told of; until the pod has a node, Kubernetes' scheduler tells why.
+/// A level that takes long is told of.
 fn watch_the_clock(plan: &mut Plan, snapshot: &Snapshot<'_>, now: Timestamp) {
     let Stage::Waiting { level, containers } = &plan.stage else {
         return;
     };
-    if snapshot.pod.pod.node.is_none() {
+    if !may_start(&snapshot.pod.pod) {
         return;
     }
     let since = match snapshot.current {

@@ -150,6 +150,7 @@ mod tests {
             version: "1".to_owned(),
             gate: None,
             are_containers_ready: false,
+            is_initialized: true,
             static_uid: None,
             host_address: None,
         }

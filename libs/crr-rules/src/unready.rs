@@ -149,6 +149,7 @@ mod tests {
                 message: message.to_owned(),
             }),
             are_containers_ready: true,
+            is_initialized: true,
             static_uid: None,
             host_address: None,
         };

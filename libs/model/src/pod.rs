@@ -21,6 +21,8 @@ pub struct Pod {
     pub gate: Option<Gate>,
     /// Whether every container is ready, as the kubelet's condition ContainersReady says.
     pub are_containers_ready: bool,
+    /// Whether its init containers are done, as the kubelet's condition Initialized says; a pod without any is.
+    pub is_initialized: bool,
     /// Of a static pod: the uid that the node knows it by, which is not the mirror pod's.
     pub static_uid: Option<PodUid>,
     /// Of a pod in its node's network: its address, which CRI does not tell.

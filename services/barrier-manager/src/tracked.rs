@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use barrier_rules::{CurrentLevel, Looked, MapView, Snapshot, Stage, Waiting};
+use barrier_rules::{CurrentLevel, Looked, MapView, Snapshot, Stage, Waiting, may_start};
 use jiff::Timestamp;
 use model::{
     ids::{ContainerId, ContainerName, NodeName},
@@ -106,7 +106,7 @@ impl Tracked {
         }
         let was_seen = !self.launch.is_completed || !self.since.is_empty();
         if let Some(level) = level
-            && self.launch.pod.node.is_some()
+            && may_start(&self.launch.pod)
             && was_seen
         {
             self.since.entry(level).or_insert(now);

@@ -76,6 +76,7 @@ impl RealPod {
             version: String::new(),
             gate: None,
             are_containers_ready: true,
+            is_initialized: true,
             static_uid: None,
             host_address: None,
         }

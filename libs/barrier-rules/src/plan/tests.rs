@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use model::{
     ids::{ContainerId, ContainerName, RuntimeContainerId},
     launch::LaunchContainer,
-    pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
+    pod::{ContainerState, ContainerStatus, RestartPolicy},
 };
 
 use super::*;
@@ -87,6 +87,7 @@ impl Case {
             version: "1".to_owned(),
             gate: None,
             are_containers_ready: false,
+            is_initialized: true,
             static_uid: None,
             host_address: None,
         };
@@ -222,9 +223,31 @@ fn levels_open_from_the_highest_down() {
     second().told(5).writes(None);
     second().told(5).up("c2").writes(add(&[0]));
     let last = || new().open(&[10, 5, 0]).up("c1").up("c2").told(5);
-    last().writes(complete(0));
-    last().told(0).completed().writes(None);
-    last().told(0).completed().up("c0").writes(None);
+    last().writes(nudge(0));
+    last().told(0).writes(None);
+    // Started is enough: whoever reads it finds each container's start, and need not be ready for it.
+    last().told(0).started("c0").writes(None);
+    last()
+        .told(0)
+        .shows("c0", running(), false)
+        .writes(complete(0));
+    last().told(0).up("c0").completed().writes(None);
+}
+
+#[test]
+fn what_goes_on_before_the_containers_may_start_makes_no_level_stuck() {
+    let case = |change: fn(&mut LaunchPod)| {
+        let mut case = Case::new(&[1, 0]).open(&[1]).pod(change);
+        let level = Priority::new(1);
+        case.current = Some(CurrentLevel {
+            level,
+            since: at(0),
+        });
+        case.plan_at(100).events.len()
+    };
+    assert_eq!(case(|_| {}), 1);
+    assert_eq!(case(|pod| pod.pod.node = None), 0);
+    assert_eq!(case(|pod| pod.pod.is_initialized = false), 0);
 }
 
 #[test]

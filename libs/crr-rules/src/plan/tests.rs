@@ -52,6 +52,7 @@ fn names(names: &[&str]) -> Snapshot {
         version: "1".to_owned(),
         gate: None,
         are_containers_ready: true,
+        is_initialized: true,
         static_uid: None,
         host_address: None,
     };

@@ -73,6 +73,9 @@ pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
         are_containers_ready: conditions
             .iter()
             .any(|condition| condition.type_ == "ContainersReady" && condition.status == "True"),
+        is_initialized: !conditions
+            .iter()
+            .any(|condition| condition.type_ == "Initialized" && condition.status == "False"),
         static_uid: static_uid(metadata),
         host_address: status.pod_ip.filter(|_| spec.host_network == Some(true)),
     })

@@ -14,7 +14,7 @@ use model::{
 };
 
 use super::Settings;
-use crate::{Effect, HookResult, InstanceState, Observed, Record, Stage, StopResult};
+use crate::{Effect, InstanceState, Observed, Record, Stage};
 
 /// First and longest wait before the runtime is asked again, or a report is sent again.
 const MIN_DELAY: Duration = Duration::from_secs(1);
@@ -168,52 +168,6 @@ impl Held {
             }
             // Inspecting => Hooking | Stopping
             (true, None) => self.resume(settings, now),
-        }
-    }
-
-    pub(super) fn on_hook_ended(
-        &mut self,
-        result: HookResult,
-        settings: &Settings,
-        now: Timestamp,
-    ) -> Vec<Effect> {
-        let (Phase::Hooking, Stage::Begun { grace_ends }) = (&self.phase, &self.record.stage)
-        else {
-            return Vec::new();
-        };
-        let hook_error = match result {
-            HookResult::Succeeded => None,
-            HookResult::Failed { message } => Some(message),
-            HookResult::CutOff => Some("the hook was cut off at the end of the grace".to_owned()),
-        };
-        self.end_hook(*grace_ends, hook_error, settings, now)
-    }
-
-    pub(super) fn on_stop_ended(&mut self, result: StopResult, now: Timestamp) -> Vec<Effect> {
-        if self.phase != Phase::Stopping {
-            return Vec::new();
-        }
-        match result {
-            // Stopping => Reporting
-            StopResult::Stopped => {
-                let hook_error = self.record.hook_error();
-                self.finish(StopOutcome::Stopped { hook_error }, now)
-            }
-            // Stopping => Reporting
-            StopResult::NotFound => self.finish(StopOutcome::Gone, now),
-            // Stopping => Verifying: a stop that "failed" has often worked, so the runtime is asked
-            StopResult::Failed { message } => {
-                self.phase = Phase::Verifying { failure: message };
-                vec![self.inspect()]
-            }
-            // Stopping => RuntimeAway
-            StopResult::Unavailable { .. } => {
-                self.phase = Phase::RuntimeAway {
-                    pause: Pause::new(now, delay(0, MAX_RUNTIME_DELAY)),
-                    tries: 1,
-                };
-                Vec::new()
-            }
         }
     }
 

@@ -23,7 +23,11 @@ impl Driver {
         };
         tracked.is_writing = true;
         info!(%pod, ?write, "Launch goes on");
-        let span = info_span!(parent: tracked.span(), "write", what = name_of(&write));
+        let span = match tracked.span() {
+            // What is written after the launch is no trace of its own.
+            launch if launch.is_none() => launch,
+            launch => info_span!(parent: launch, "write", what = name_of(&write)),
+        };
         let (cluster, uid) = (self.cluster.clone(), tracked.launch.pod.uid.clone());
         let pod = pod.clone();
         let request = async move {

@@ -1,18 +1,69 @@
 //! What is done to the container: the hook, then the stop, within the grace.
 //!
 //! Owns the sharing of the grace (kubelet, `killContainer`): the hook has all of it, the stop what is left,
-//! at least the floor. What comes of it is taken in `held.rs`.
+//! at least the floor.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
+use model::{order::StopOutcome, pause::Pause};
 
-use super::{Held, Phase, add};
-use crate::{Effect, Stage, machine::Settings};
+use super::{Held, MAX_RUNTIME_DELAY, Phase, add, delay};
+use crate::{Effect, HookResult, Stage, StopResult, machine::Settings};
 
 // === impl Held ===
 
 impl Held {
+    pub(in crate::machine) fn on_hook_ended(
+        &mut self,
+        result: HookResult,
+        settings: &Settings,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        let (Phase::Hooking, Stage::Begun { grace_ends }) = (&self.phase, &self.record.stage)
+        else {
+            return Vec::new();
+        };
+        let hook_error = match result {
+            HookResult::Succeeded => None,
+            HookResult::Failed { message } => Some(message),
+            HookResult::CutOff => Some("the hook was cut off at the end of the grace".to_owned()),
+        };
+        self.end_hook(*grace_ends, hook_error, settings, now)
+    }
+
+    pub(in crate::machine) fn on_stop_ended(
+        &mut self,
+        result: StopResult,
+        now: Timestamp,
+    ) -> Vec<Effect> {
+        if self.phase != Phase::Stopping {
+            return Vec::new();
+        }
+        match result {
+            // Stopping => Reporting
+            StopResult::Stopped => {
+                let hook_error = self.record.hook_error();
+                self.finish(StopOutcome::Stopped { hook_error }, now)
+            }
+            // Stopping => Reporting
+            StopResult::NotFound => self.finish(StopOutcome::Gone, now),
+            // Stopping => Verifying: a stop that "failed" has often worked, so the runtime is asked
+            StopResult::Failed { message } => {
+                self.phase = Phase::Verifying { failure: message };
+                vec![self.inspect()]
+            }
+            // Stopping => RuntimeAway
+            StopResult::Unavailable { .. } => {
+                self.phase = Phase::RuntimeAway {
+                    pause: Pause::new(now, delay(0, MAX_RUNTIME_DELAY)),
+                    tries: 1,
+                };
+                Vec::new()
+            }
+        }
+    }
+
     /// Begins the work on an instance that was seen alive just now.
     pub(in crate::machine) fn begin(&mut self, settings: &Settings, now: Timestamp) -> Vec<Effect> {
         let grace_ends = add(now, self.record.order.grace);
