@@ -183,6 +183,6 @@ async fn an_answer_about_the_gate_that_a_newer_pod_has_overtaken_is_planned_for(
     let pod = driver.crrs.get(&key("a")).unwrap().crr.pod.clone();
     let answer = Event::GateWritten(key("a"), "1".into(), pod.clone(), Ok(None));
     assert!(driver.take(answer).await.contains(&key("a")));
-    let anothers = Event::GateWritten(key("a"), "another".into(), pod, Ok(None));
-    assert!(driver.take(anothers).await.is_empty());
+    let foreign = Event::GateWritten(key("a"), "another".into(), pod, Ok(None));
+    assert!(driver.take(foreign).await.is_empty());
 }
