@@ -1,7 +1,8 @@
 //! The way to the API server: kube's client on a connection tuned for small requests; events, told the same by all.
 //!
-//! Owns the connection's settings and how long a request is waited for; `patience.rs` says why. kube's own connector leaves Nagle's algorithm on, so that the first request of a
-//! connection waits for the server's delayed acknowledgement of the handshake: 40 ms of a restart's 70.
+//! Owns the connection's settings and how long a request is waited for; `patience.rs` says why. kube's own connector
+//! leaves Nagle's algorithm on, so that the first request of a connection waits for the server's delayed acknowledgement
+//! of the handshake: 40 ms of a restart's 70.
 
 pub mod events;
 mod patience;
@@ -10,6 +11,7 @@ mod write;
 
 use std::{path::Path, time::Duration};
 
+use http::{HeaderValue, header::USER_AGENT};
 use hyper_util::{
     client::legacy::{Client as HttpClient, connect::HttpConnector},
     rt::TokioExecutor,
@@ -45,16 +47,19 @@ pub enum ConnectError {
 }
 
 /// A service's client of the API server that `KUBECONFIG` or the pod's service account names. Nothing is sent yet. All
-/// its requests but watches end within half a minute.
+/// its requests but watches end within half a minute, and bear the service's name: audit logs and `managedFields` show it.
 ///
 /// # Errors
 /// No configuration is found, or its credentials cannot be read.
-pub async fn infer(retries: Retries) -> Result<Client, ConnectError> {
+pub async fn infer(service: &'static str, retries: Retries) -> Result<Client, ConnectError> {
     let patience = Patience {
         within: Some(SERVICE_WITHIN),
         retries,
     };
-    Ok(connect(Config::infer().await?, patience)?)
+    let mut config = Config::infer().await?;
+    let name = HeaderValue::from_static(service);
+    config.headers.push((USER_AGENT, name));
+    Ok(connect(config, patience)?)
 }
 
 /// A client of the API server that a person names: by a kubeconfig file, a context of it, both, or neither.

@@ -15,7 +15,7 @@ use model::{
 };
 
 use crate::{
-    NODE_SILENCE_SHOWN, OrderProgress, PodView, Seen, Silence, Snapshot,
+    NODE_SILENCE_SHOWN, OrderProgress, PodView, Silence, Snapshot,
     time::{after, elapsed},
 };
 
@@ -30,53 +30,22 @@ pub(crate) struct Judgement {
 
 /// Judges a container from its last written state, its order's progress and pod status.
 pub(crate) fn judge(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> Judgement {
-    let before = written_state(snapshot, &container.name);
-    if before.phase.is_final() {
-        return Judgement {
-            state: before,
-            look_again_at: None,
-        };
-    }
-    let progress = snapshot
-        .orders
-        .get(&container.name)
-        .map(|order| &order.progress);
-    let stopped = match progress {
-        None | Some(OrderProgress::Sent | OrderProgress::Accepted) if before.is_killed => {
-            Stop::Ours
-        }
-        None | Some(OrderProgress::Sent | OrderProgress::Accepted) => Stop::NotYet(String::new()),
-        Some(OrderProgress::Done(StopOutcome::Stopped { .. })) => Stop::Ours,
-        Some(OrderProgress::Done(StopOutcome::Gone)) => Stop::NotOurs,
-        Some(OrderProgress::Done(StopOutcome::Failed { message })) => {
-            return failed(before, format!("kill container error: {message}"));
-        }
-        Some(OrderProgress::Refused(Refusal::OtherInstance { .. }))
-            if snapshot.crr.strategy.is_forced =>
-        {
-            Stop::NotYet(String::new()) // It is ordered again, of the instance that is there.
-        }
-        Some(OrderProgress::Refused(refusal)) => match judge_refusal(refusal) {
-            RefusalMeans::Restarted => Stop::NotOurs,
-            RefusalMeans::NotYet(message) => Stop::NotYet(message),
-            RefusalMeans::Never(message) => return failed(before, message),
-        },
-        Some(OrderProgress::Unanswered { since, silence }) => {
-            judge_silence(snapshot, container, *silence, now, *since)
-        }
+    let judge = Judge {
+        snapshot,
+        container,
+        now,
+        before: written_state(snapshot, &container.name),
     };
-    match stopped {
-        Stop::NotYet(message) => Judgement {
-            state: ContainerRecreateState {
-                phase: ContainerPhase::Pending,
-                message,
-                ..before
-            },
-            look_again_at: None,
-        },
-        Stop::Ours => judge_return(snapshot, container, now, before, true),
-        Stop::NotOurs => judge_return(snapshot, container, now, before, false),
-    }
+    judge.judge()
+}
+
+/// One container's case.
+struct Judge<'a> {
+    snapshot: &'a Snapshot,
+    container: &'a CrrContainer,
+    now: Timestamp,
+    /// The state that was last written.
+    before: ContainerRecreateState,
 }
 
 /// Whether the instance that is meant has been stopped.
@@ -107,120 +76,140 @@ fn judge_refusal(refusal: &Refusal) -> RefusalMeans {
     }
 }
 
-fn judge_silence(
-    snapshot: &Snapshot,
-    container: &CrrContainer,
-    silence: Silence,
-    now: Timestamp,
-    since: Timestamp,
-) -> Stop {
-    let silent_for = elapsed(since, now);
-    if silent_for >= ASK_WHO_STOPPED && is_newer_than_fence(snapshot, container) {
-        return Stop::NotOurs;
-    }
-    if silent_for < NODE_SILENCE_SHOWN {
-        return Stop::NotYet(String::new());
-    }
-    let since = since.strftime("%FT%TZ");
-    Stop::NotYet(match (silence, &snapshot.crr.node) {
-        (Silence::Node, Some(node)) => format!("node {node} has not answered since {since}"),
-        (Silence::Node, None) => format!("the node has not answered since {since}"),
-        (Silence::Bus, _) => format!("the message bus has been away since {since}"),
-    })
-}
+// === impl Judge ===
 
-/// Judges an instance that was stopped: is its successor up?
-fn judge_return(
-    snapshot: &Snapshot,
-    container: &CrrContainer,
-    now: Timestamp,
-    before: ContainerRecreateState,
-    is_ours: bool,
-) -> Judgement {
-    let state = ContainerRecreateState {
-        phase: ContainerPhase::Recreating,
-        message: String::new(),
-        is_killed: before.is_killed || is_ours,
-        ..before
-    };
-    let waiting = |message: String| Judgement {
-        state: ContainerRecreateState {
-            message,
-            ..state.clone()
-        },
-        look_again_at: None,
-    };
-    let Some(status) = container_status(snapshot, &container.name) else {
-        return waiting(String::new());
-    };
-    let Some(current) = &status.container_id else {
-        return waiting(String::new());
-    };
-    if stopped_instance(snapshot, container) == Some(&current.id) {
-        return match (will_not_return(status), &status.state) {
-            (Some(reason), _) => failed(state, reason),
-            (None, ContainerState::Waiting { reason, message }) => {
-                waiting(waiting_reason(reason, message))
+impl Judge<'_> {
+    fn judge(self) -> Judgement {
+        if self.before.phase.is_final() {
+            return Judgement {
+                state: self.before,
+                look_again_at: None,
+            };
+        }
+        let order = self.snapshot.orders.get(&self.container.name);
+        let stopped = match order.map(|order| &order.progress) {
+            None | Some(OrderProgress::Sent | OrderProgress::Accepted) if self.before.is_killed => {
+                Stop::Ours
             }
-            (None, ContainerState::Running { .. } | ContainerState::Terminated { .. }) => {
-                waiting(String::new())
+            None | Some(OrderProgress::Sent | OrderProgress::Accepted) => {
+                Stop::NotYet(String::new())
+            }
+            Some(OrderProgress::Done(StopOutcome::Stopped { .. })) => Stop::Ours,
+            Some(OrderProgress::Done(StopOutcome::Gone)) => Stop::NotOurs,
+            Some(OrderProgress::Done(StopOutcome::Failed { message })) => {
+                return failed(self.before, format!("kill container error: {message}"));
+            }
+            Some(OrderProgress::Refused(Refusal::OtherInstance { .. }))
+                if self.snapshot.crr.strategy.is_forced =>
+            {
+                Stop::NotYet(String::new()) // It is ordered again, of the instance that is there.
+            }
+            Some(OrderProgress::Refused(refusal)) => match judge_refusal(refusal) {
+                RefusalMeans::Restarted => Stop::NotOurs,
+                RefusalMeans::NotYet(message) => Stop::NotYet(message),
+                RefusalMeans::Never(message) => return failed(self.before, message),
+            },
+            Some(OrderProgress::Unanswered { since, silence }) => {
+                self.judge_silence(*silence, *since)
             }
         };
-    }
-    match &status.state {
-        ContainerState::Running { .. } if status.is_ready => {
-            judge_uptime(snapshot, current, &container.name, now, state)
+        match stopped {
+            Stop::NotYet(message) => Judgement {
+                state: ContainerRecreateState {
+                    phase: ContainerPhase::Pending,
+                    message,
+                    ..self.before
+                },
+                look_again_at: None,
+            },
+            Stop::Ours => self.judge_return(true),
+            Stop::NotOurs => self.judge_return(false),
         }
-        ContainerState::Running { .. } => waiting("the new container is not ready".to_owned()),
-        ContainerState::Waiting { reason, message } => waiting(waiting_reason(reason, message)),
-        ContainerState::Terminated { exit_code, .. } => match will_not_return(status) {
-            Some(reason) => failed(state, reason),
-            None => waiting(format!("the new container exited with code {exit_code}")),
-        },
     }
-}
 
-/// Succeeded once the ready instance has been seen running for `minStartedSeconds`.
-fn judge_uptime(
-    snapshot: &Snapshot,
-    current: &RuntimeContainerId,
-    name: &ContainerName,
-    now: Timestamp,
-    state: ContainerRecreateState,
-) -> Judgement {
-    let succeeded = ContainerRecreateState {
-        phase: ContainerPhase::Succeeded,
-        ..state.clone()
-    };
-    let min_started = snapshot.crr.strategy.min_started;
-    if min_started.is_zero() {
-        return Judgement {
-            state: succeeded,
+    fn judge_silence(&self, silence: Silence, since: Timestamp) -> Stop {
+        let silent_for = elapsed(since, self.now);
+        if silent_for >= ASK_WHO_STOPPED && is_newer_than_fence(self.snapshot, self.container) {
+            return Stop::NotOurs;
+        }
+        if silent_for < NODE_SILENCE_SHOWN {
+            return Stop::NotYet(String::new());
+        }
+        let since = since.strftime("%FT%TZ");
+        Stop::NotYet(match (silence, &self.snapshot.crr.node) {
+            (Silence::Node, Some(node)) => format!("node {node} has not answered since {since}"),
+            (Silence::Node, None) => format!("the node has not answered since {since}"),
+            (Silence::Bus, _) => format!("the message bus has been away since {since}"),
+        })
+    }
+
+    /// Judges an instance that was stopped: is its successor up?
+    fn judge_return(&self, is_ours: bool) -> Judgement {
+        let state = ContainerRecreateState {
+            phase: ContainerPhase::Recreating,
+            message: String::new(),
+            is_killed: self.before.is_killed || is_ours,
+            ..self.before.clone()
+        };
+        let waiting = |message: String| Judgement {
+            state: ContainerRecreateState {
+                message,
+                ..state.clone()
+            },
             look_again_at: None,
         };
-    }
-    match snapshot.seen_running.get(name) {
-        Some(Seen {
-            container_id,
-            since,
-        }) if container_id == current => {
-            let until = after(*since, min_started);
-            if now >= until {
-                Judgement {
-                    state: succeeded,
-                    look_again_at: None,
+        let Some(status) = container_status(self.snapshot, &self.container.name) else {
+            return waiting(String::new());
+        };
+        let Some(current) = &status.container_id else {
+            return waiting(String::new());
+        };
+        if stopped_instance(self.snapshot, self.container) == Some(&current.id) {
+            return match (will_not_return(status), &status.state) {
+                (Some(reason), _) => failed(state, reason),
+                (None, ContainerState::Waiting { reason, message }) => {
+                    waiting(waiting_reason(reason, message))
                 }
-            } else {
-                Judgement {
-                    state,
-                    look_again_at: Some(until),
+                (None, ContainerState::Running { .. } | ContainerState::Terminated { .. }) => {
+                    waiting(String::new())
                 }
-            }
+            };
         }
-        Some(_) | None => Judgement {
-            state,
-            look_again_at: Some(after(now, min_started)),
-        },
+        match &status.state {
+            ContainerState::Running { .. } if status.is_ready => self.judge_uptime(current, state),
+            ContainerState::Running { .. } => waiting("the new container is not ready".to_owned()),
+            ContainerState::Waiting { reason, message } => waiting(waiting_reason(reason, message)),
+            ContainerState::Terminated { exit_code, .. } => match will_not_return(status) {
+                Some(reason) => failed(state, reason),
+                None => waiting(format!("the new container exited with code {exit_code}")),
+            },
+        }
+    }
+
+    /// Succeeded once the ready instance has been seen running for `minStartedSeconds`.
+    fn judge_uptime(
+        &self,
+        current: &RuntimeContainerId,
+        state: ContainerRecreateState,
+    ) -> Judgement {
+        let min_started = self.snapshot.crr.strategy.min_started;
+        let seen = self.snapshot.seen_running.get(&self.container.name);
+        let seen = seen.filter(|seen| seen.container_id == *current);
+        let since = seen.map_or(self.now, |seen| seen.since);
+        let until = after(since, min_started);
+        if self.now < until {
+            return Judgement {
+                state,
+                look_again_at: Some(until),
+            };
+        }
+        Judgement {
+            state: ContainerRecreateState {
+                phase: ContainerPhase::Succeeded,
+                ..state
+            },
+            look_again_at: None,
+        }
     }
 }
 

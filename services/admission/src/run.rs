@@ -29,7 +29,7 @@ const LINGER: Duration = Duration::from_secs(2);
 /// No Kubernetes configuration, unusable bus settings, or a port that cannot be opened.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
     // A review is asked for once: a server that is busy for a moment is no reason to refuse a request.
-    let client = api_client::infer(Retries::Brief)
+    let client = api_client::infer("podwright-admission", Retries::Brief)
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "admission")

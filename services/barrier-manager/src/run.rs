@@ -23,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a task that failed.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = api_client::infer(Retries::None)
+    let client = api_client::infer("podwright-barrier-manager", Retries::None)
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "barrier-manager")

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 use api_client::Retries;
 use bus::Bus;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -23,7 +23,7 @@ const DRAIN: Duration = Duration::from_secs(5);
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a task that failed.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = api_client::infer(Retries::None)
+    let client = api_client::infer("podwright-crr-scheduler", Retries::None)
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "crr-scheduler")
@@ -84,7 +84,7 @@ impl Leader {
         let driver = Driver::new(self.cluster, self.bus, self.metrics, self.state);
         tokio::select! {
             end = driver.run() => end.context("the driver failed"),
-            () = gates => Ok(()),
+            () = gates => bail!("the watch of gated pods has ended"),
         }
     }
 }
