@@ -311,6 +311,10 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> 
     let crr = &snapshot.crr;
     let (container_id, restart_count) = target(snapshot, container)?;
     let grace = crr.strategy.termination_grace;
+    let pre_stop = match &container.pre_stop {
+        Some(hook) => Some(addressed(hook.clone(), snapshot)?),
+        None => None,
+    };
     Some(StopOrder {
         id: OrderId::stop(&crr.uid, &container.name),
         attempt: 0,
@@ -323,10 +327,7 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> 
             restart_count,
         },
         grace: grace.unwrap_or(DEFAULT_GRACE).min(MAX_GRACE),
-        pre_stop: container
-            .pre_stop
-            .clone()
-            .map(|hook| addressed(hook, snapshot)),
+        pre_stop,
         // After its deadline nothing more of a CRR is begun, also where a node has to let it wait.
         begin_within: crr
             .active_deadline
@@ -335,18 +336,19 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> 
     })
 }
 
-/// A hook without a host means the pod's address. The node finds it out, but for a pod in the node's own network.
-fn addressed(mut hook: PreStop, snapshot: &Snapshot) -> PreStop {
+/// A hook without a host means the pod's address. The node finds it out, but for a pod in the node's own network; `None`
+/// until the pod is seen and says which it is.
+fn addressed(mut hook: PreStop, snapshot: &Snapshot) -> Option<PreStop> {
     match &mut hook {
         PreStop::HttpGet { host, .. } | PreStop::TcpSocket { host, .. } if host.is_none() => {
-            *host = present_pod(snapshot).and_then(|pod| pod.host_address.clone());
+            host.clone_from(&present_pod(snapshot)?.host_address);
         }
         PreStop::HttpGet { .. }
         | PreStop::TcpSocket { .. }
         | PreStop::Exec { .. }
         | PreStop::Sleep { .. } => {}
     }
-    hook
+    Some(hook)
 }
 
 /// The instance to stop: the fence's; if the node knows a newer one and the stop is forced, that one.

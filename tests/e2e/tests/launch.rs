@@ -284,17 +284,19 @@ async fn a_pod_deleted_in_mid_launch_leaves_nothing_behind_and_is_ordered_again(
     .await;
 }
 
-/// Adds a container to each pod that has barriers by then, so that our webhook has to be asked again.
+/// Adds a container to each pod that has barriers by then, so that our webhook has to be asked again. It is a policy's
+/// expression that decides: a policy whose conditions did not hold the first time is not asked again itself.
 fn late_adder(space: &Space) -> Value {
     let late = "JSONPatch{op: 'add', path: '/spec/containers/-', value: Object.spec.containers{\
         name: 'late', image: 'busybox', imagePullPolicy: 'IfNotPresent', \
         command: ['sh', '-c', 'echo late >> /shared/log; tail -f /dev/null'], \
         volumeMounts: [Object.spec.containers.volumeMounts{name: 'shared', mountPath: '/shared'}]}}";
-    let is_ours = format!(
-        "has(object.metadata.labels) && '{}' in object.metadata.labels",
-        labels::LAUNCH_BARRIER
+    let label = labels::LAUNCH_BARRIER;
+    let is_due = format!(
+        "has(object.metadata.labels) && '{label}' in object.metadata.labels \
+         && !object.spec.containers.exists(container, container.name == 'late')"
     );
-    let is_without = "!object.spec.containers.exists(container, container.name == 'late')";
+    let mutation = json!({ "expression": format!("{is_due} ? [{late}] : []") });
     json!({
         "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingAdmissionPolicy",
         "metadata": { "name": space.name },
@@ -306,11 +308,7 @@ fn late_adder(space: &Space) -> Value {
                     "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"], "operations": ["CREATE"],
                 }],
             },
-            "matchConditions": [
-                { "name": "has-barriers", "expression": is_ours },
-                { "name": "has-no-late-container", "expression": is_without },
-            ],
-            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": { "expression": format!("[{late}]") } }],
+            "mutations": [{ "patchType": "JSONPatch", "jsonPatch": mutation }],
         },
     })
 }

@@ -495,6 +495,9 @@ fn carries_hook_and_grace_into_the_order() {
         (Some(hook), Duration::from_secs(7))
     );
     assert_eq!(order.id.as_str(), "stop/crr-uid/app");
+    let unseen = one.clone().with(|snapshot| snapshot.pod = PodView::Unknown);
+    let unseen = plan(&unseen, at(0));
+    assert_eq!((unseen.order, unseen.needs_pod), (None, true));
     let in_nodes_network = one.with(|snapshot| {
         if let PodView::Present(pod) = &mut snapshot.pod {
             pod.host_address = Some("10.0.0.7".to_owned());
