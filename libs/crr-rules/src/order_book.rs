@@ -72,8 +72,8 @@ struct Entry {
 impl OrderBook {
     /// Says whether the wanted order is to be sent now, and as which attempt.
     ///
-    /// Call it as often as the plan wants the order: it answers `Some` at the first call, and again when a
-    /// resend is due.
+    /// Call it as often as the plan wants the order: it answers `Some` at the first call, again when a resend is due, and
+    /// at once when a refused order names another instance now.
     pub fn send_due(&mut self, wanted: &StopOrder, now: Timestamp) -> Option<StopOrder> {
         let entry = self.entries.entry(wanted.id.clone()).or_insert(Entry {
             progress: OrderProgress::Sent,
@@ -84,7 +84,9 @@ impl OrderBook {
             sequence: 0,
         });
         let is_done = matches!(entry.progress, OrderProgress::Done(_));
-        if is_done || !entry.pause.is_over(now) {
+        let is_retargeted = matches!(entry.progress, OrderProgress::Refused(_))
+            && entry.target != wanted.instance.container_id;
+        if is_done || !(is_retargeted || entry.pause.is_over(now)) {
             return None;
         }
         entry.attempt += 1;

@@ -52,6 +52,23 @@ fn sends_once_and_again_only_when_due() {
     assert_eq!(book.send_due(&wanted(), at(2010)).unwrap().attempt, 2);
 }
 
+/// A forced request behind another: the instance that it named is gone, and the node has said which is there.
+#[test]
+fn a_refused_order_of_another_instance_now_is_sent_at_once() {
+    let mut book = OrderBook::default();
+    book.send_due(&wanted(), at(0));
+    let refusal = Refusal::OtherInstance {
+        container_id: "new".into(),
+        restart_count: 1,
+    };
+    book.on_answer(&wanted().id, OrderAnswer::Refused(refusal), at(10));
+    assert_eq!(book.send_due(&wanted(), at(11)), None);
+    let mut retargeted = wanted();
+    retargeted.instance.container_id = "new".into();
+    assert_eq!(book.send_due(&retargeted, at(12)).unwrap().attempt, 2);
+    assert_eq!(book.send_due(&retargeted, at(13)), None);
+}
+
 #[test]
 fn a_clock_that_is_set_back_puts_no_order_off() {
     let hour = 3_600_000;
