@@ -24,10 +24,10 @@ use model::{
 use service_kit::{ErrorChain, StateCell, WakeSet, clock};
 use tokio::{
     sync::mpsc,
-    task::{AbortHandle, JoinSet},
+    task::{AbortHandle, JoinError, JoinSet},
     time::Instant,
 };
-use tracing::{debug, warn};
+use tracing::debug;
 
 use crate::{
     cluster::{Cluster, CrrNews, WriteError},
@@ -90,11 +90,16 @@ enum Written {
 
 /// Why a leader cannot go on.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum DriveError {
+pub(crate) enum DriverError {
     #[error("failed to listen to the bus")]
     Subscribe(#[from] SubscribeError),
     #[error("the bus has closed the subscription to {0}")]
     Closed(&'static str),
+    #[error("the watch of CRRs has ended")]
+    Crrs,
+    /// What it was to bring is waited for: nothing would be done for its CRR any more.
+    #[error("a request's task was lost")]
+    Request(#[source] JoinError),
 }
 
 /// A pod that a CRR needs.
@@ -154,7 +159,7 @@ impl Driver {
     ///
     /// # Errors
     /// The bus refuses a subscription, or ends one.
-    pub(crate) async fn run(mut self) -> Result<(), DriveError> {
+    pub(crate) async fn run(mut self) -> Result<(), DriverError> {
         let mut reports = self.bus.serve_reports().await?;
         let mut presences = self.bus.watch_presence().await?;
         let mut questions = self.bus.serve_questions().await?;
@@ -162,19 +167,15 @@ impl Driver {
         loop {
             let due = self.wakes.wait();
             let event = tokio::select! {
-                Some(news) = crrs.next() => Event::Crr(news),
+                news = crrs.next() => Event::Crr(news.ok_or(DriverError::Crrs)?),
                 Some(event) = self.pod_events.1.recv() => event,
-                Some(event) = self.requests.join_next() => match event {
-                    Ok(event) => event,
-                    // A request's task neither panics nor is aborted while the driver lives.
-                    Err(error) => { warn!(%error, "A request's task was lost"); continue }
-                },
-                report = reports.next() => Event::Report(report.ok_or(DriveError::Closed("reports"))?),
+                Some(ended) = self.requests.join_next() => ended.map_err(DriverError::Request)?,
+                report = reports.next() => Event::Report(report.ok_or(DriverError::Closed("reports"))?),
                 presence = presences.next() => {
-                    Event::Presence(presence.ok_or(DriveError::Closed("presence"))?.message)
+                    Event::Presence(presence.ok_or(DriverError::Closed("presence"))?.message)
                 }
                 question = questions.next() => {
-                    Event::Asked(question.ok_or(DriveError::Closed("questions"))?)
+                    Event::Asked(question.ok_or(DriverError::Closed("questions"))?)
                 }
                 () = due => Event::Tick,
             };
