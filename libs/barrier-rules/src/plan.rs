@@ -42,6 +42,8 @@ pub enum Write {
     CreateMap { keys: BTreeSet<Priority> },
     /// Remove the ConfigMap of an earlier pod of that name.
     DeleteMap { uid: String },
+    /// Take the keys out of such a ConfigMap that a finalizer keeps: they would let this pod's containers start at once.
+    EmptyMap { uid: String },
     /// Open levels, and label the ConfigMap.
     AddKeys {
         keys: BTreeSet<Priority>,
@@ -156,7 +158,10 @@ fn next_write(snapshot: &Snapshot<'_>, levels: &[Priority], stage: &Stage) -> Op
         MapView::Present(map) => match whose(map, snapshot.pod) {
             Whose::Foreign => None,
             // It goes when its finalizers are done; until then neither a deletion nor a creation helps.
-            Whose::EarlierPods if map.is_being_deleted => None,
+            Whose::EarlierPods if map.is_being_deleted => {
+                let uid = map.uid.clone();
+                (map.is_labelled && !map.keys.is_empty()).then_some(Write::EmptyMap { uid })
+            }
             Whose::EarlierPods => Some(Write::DeleteMap {
                 uid: map.uid.clone(),
             }),

@@ -124,11 +124,23 @@ impl Cluster {
             },
             "data": entries(keys),
         });
-        let parameters = PatchParams::default();
-        Ok(self
-            .maps(pod)
-            .patch(&map_name(pod), &parameters, &Patch::Merge(&patch))
-            .await?)
+        self.patch_map(pod, &patch).await
+    }
+
+    pub(crate) async fn empty_map(
+        &self,
+        pod: &PodKey,
+        map_uid: &str,
+    ) -> Result<ConfigMap, WriteError> {
+        let _room = self.room.acquire().await;
+        let patch = json!({ "metadata": { "uid": map_uid }, "data": null });
+        self.patch_map(pod, &patch).await
+    }
+
+    async fn patch_map(&self, pod: &PodKey, patch: &Value) -> Result<ConfigMap, WriteError> {
+        let (name, parameters) = (map_name(pod), PatchParams::default());
+        let maps = self.maps(pod);
+        Ok(maps.patch(&name, &parameters, &Patch::Merge(patch)).await?)
     }
 
     pub(crate) async fn delete_map(&self, pod: &PodKey, map_uid: &str) -> Result<(), WriteError> {

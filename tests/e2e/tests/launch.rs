@@ -11,7 +11,7 @@ use futures::future::try_join_all;
 use k8s_openapi::api::core::v1::{ConfigMap, Event, Pod};
 use kube::{
     Api, ResourceExt,
-    api::{DeleteParams, ListParams, PostParams},
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
 use model::labels;
 use serde_json::{Value, json};
@@ -279,6 +279,49 @@ async fn a_pod_deleted_in_mid_launch_leaves_nothing_behind_and_is_ordered_again(
         space.wait_line("web", "first", "first").await?;
         space.let_up("web", "first").await?;
         check_order(space, "web", &["first", "second"]).await?;
+        Ok(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_leftover_that_a_finalizer_keeps_lets_nobody_through() {
+    in_space("launch-held", async |space| {
+        let ordered = Ordered::new("web")
+            .by_place()
+            .probed("first", None)
+            .container("second", None);
+        space.create_ordered(&ordered).await?;
+        space.wait_line("web", "first", "first").await?;
+        space.let_up("web", "first").await?;
+        space.wait_launched("web").await?;
+        let finalizers = |list: Value| json!({ "metadata": { "finalizers": list } });
+        let hold = finalizers(json!(["example.com/hold"]));
+        let patch = PatchParams::default();
+        maps(space)
+            .patch("web-barrier", &patch, &Patch::Merge(&hold))
+            .await?;
+        let at_once = DeleteParams::default().grace_period(0);
+        space.pods().delete("web", &at_once).await?;
+        space.create_ordered(&ordered).await?;
+        let emptied = wait_for("the leftover to be emptied", PATIENCE, async || {
+            let map = maps(space).get("web-barrier").await?;
+            let keys = map.data.unwrap_or_default();
+            Ok(Look::is(keys.is_empty(), format!("{keys:?}")))
+        })
+        .await;
+        maps(space)
+            .patch(
+                "web-barrier",
+                &patch,
+                &Patch::Merge(&finalizers(json!(null))),
+            )
+            .await?;
+        emptied?;
+        space.wait_line("web", "first", "first").await?;
+        space.let_up("web", "first").await?;
+        space.wait_launched("web").await?;
+        space.wait_ready("web").await?;
         Ok(())
     })
     .await;

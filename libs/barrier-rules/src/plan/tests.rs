@@ -357,6 +357,9 @@ fn a_map_of_somebody_else_is_not_ours_to_fill() {
     leftover().map(|map| map.owners.clear()).writes(delete);
     // Asked for already; a finalizer keeps it.
     let held = leftover().map(|map| map.is_being_deleted = true);
+    let uid = "m".to_owned();
+    assert_eq!(held.plan().write, Some(Write::EmptyMap { uid }));
+    let held = held.map(|map| map.keys.clear());
     assert_eq!(
         (held.plan().write, held.plan().wake_at),
         (None, Some(at(10)))

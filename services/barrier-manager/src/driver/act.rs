@@ -89,6 +89,10 @@ async fn perform(
             let map = cluster.add_keys(pod, &uid, &keys).await?;
             Ok(Written::Map(Box::new(map)))
         }
+        Write::EmptyMap { uid } => {
+            let map = cluster.empty_map(pod, &uid).await?;
+            Ok(Written::Map(Box::new(map)))
+        }
         Write::DeleteMap { uid } => {
             cluster.delete_map(pod, &uid).await?;
             Ok(Written::NoMap)
@@ -109,6 +113,7 @@ fn name_of(write: &Write) -> &'static str {
     match write {
         Write::CreateMap { .. } => "create ConfigMap",
         Write::DeleteMap { .. } => "delete ConfigMap",
+        Write::EmptyMap { .. } => "empty ConfigMap",
         Write::AddKeys { .. } => "add keys",
         Write::Nudge { .. } => "nudge",
     }

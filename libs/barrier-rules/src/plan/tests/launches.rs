@@ -52,7 +52,7 @@ impl World {
                 self.case.pod.told = Some(level);
                 self.case.pod.is_completed |= completes;
             }
-            Write::DeleteMap { .. } => self.case.map = MapView::Absent,
+            Write::DeleteMap { .. } | Write::EmptyMap { .. } => self.case.map = MapView::Absent,
         }
         true
     }
