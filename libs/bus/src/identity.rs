@@ -122,22 +122,22 @@ fn blocks(text: &str) -> impl Iterator<Item = &str> {
 mod tests {
     use super::*;
 
-    /// The pair of the NATS documentation: of no use anywhere.
-    const SEED: &str = "SUACSSL3UAHUDXKFSNVUZRF5UHPMWZ6BFDTJ7M6USDXIEDNPPQYYYCU3VY";
-    const PUBLIC: &str = "UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4";
-
     fn file(name: &str) -> (tempfile::TempDir, PathBuf) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join(name);
         (folder, path)
     }
 
-    fn credentials(jwt: &str) -> String {
+    fn new_seed() -> String {
+        KeyPair::new_user().seed().unwrap()
+    }
+
+    fn credentials(jwt: &str, seed: &str) -> String {
         format!(
             "-----BEGIN NATS USER JWT-----\n{jwt}\n------END NATS USER JWT------\n\n\
              ************************* IMPORTANT *************************\n\
              NKEY Seed printed below can be used to sign and prove identity.\n\n\
-             -----BEGIN USER NKEY SEED-----\n{SEED}\n------END USER NKEY SEED------\n"
+             -----BEGIN USER NKEY SEED-----\n{seed}\n------END USER NKEY SEED------\n"
         )
     }
 
@@ -158,7 +158,7 @@ mod tests {
         args.nats_credentials = Some(path.clone());
         let identity = Identity::of(&args).unwrap();
         for (jwt, line_end) in [("old.jwt-1", "\n"), ("new.jwt-2", "\r\n")] {
-            let text = credentials(jwt).replace('\n', line_end);
+            let text = credentials(jwt, &new_seed()).replace('\n', line_end);
             std::fs::write(&path, text).unwrap();
             let auth = identity.prove(b"nonce").await.unwrap();
             assert_eq!(auth.jwt.as_deref(), Some(jwt));
@@ -169,13 +169,13 @@ mod tests {
     #[tokio::test]
     async fn an_nkey_signs_what_the_server_asks() {
         let (_folder, path) = file("seed");
-        std::fs::write(&path, format!("{SEED}\n")).unwrap();
+        let pair = KeyPair::new_user();
+        std::fs::write(&path, format!("{}\n", pair.seed().unwrap())).unwrap();
         let mut args = Args::at("nats://127.0.0.1:1");
         args.nats_nkey_file = Some(path);
         let auth = Identity::of(&args).unwrap().prove(b"nonce").await.unwrap();
-        assert_eq!(auth.nkey.as_deref(), Some(PUBLIC));
-        let public = KeyPair::from_public_key(PUBLIC).unwrap();
-        public.verify(b"nonce", &auth.signature.unwrap()).unwrap();
+        assert_eq!(auth.nkey, Some(pair.public_key()));
+        pair.verify(b"nonce", &auth.signature.unwrap()).unwrap();
     }
 
     #[tokio::test]
@@ -193,8 +193,8 @@ mod tests {
         for content in [
             "",
             "-----\nx\n-----\n",
-            PUBLIC,
-            &credentials("a").replace(SEED, "x"),
+            &KeyPair::new_user().public_key(),
+            &credentials("a", "x"),
         ] {
             std::fs::write(&path, content).unwrap();
             for identity in identities() {

@@ -318,7 +318,13 @@ async fn a_leftover_that_a_finalizer_keeps_lets_nobody_through() {
             )
             .await?;
         emptied?;
-        space.wait_line("web", "first", "first").await?;
+        // By its status: its predecessor's container of that name may still end.
+        let begun = wait_for("the new pod's first to run", PATIENCE, async || {
+            let pod = space.pods().get("web").await?;
+            let started = started_at(&pod, "first");
+            Ok(Look::is(started.is_ok(), format!("{started:?}")))
+        });
+        begun.await?;
         space.let_up("web", "first").await?;
         space.wait_launched("web").await?;
         space.wait_ready("web").await?;
