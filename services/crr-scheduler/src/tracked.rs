@@ -28,6 +28,8 @@ pub(crate) struct Tracked {
     pub(crate) crr: Crr,
     /// The object's resourceVersion: guards writes, and tells an older object from a newer one.
     pub(crate) version: String,
+    /// The newest version that the watch has shown.
+    shown: u64,
     /// A write is on its way; nothing is planned before its answer.
     pub(crate) is_writing: bool,
     /// A write met a newer object: its arrival is waited for.
@@ -60,6 +62,7 @@ impl Tracked {
         Self {
             crr,
             version,
+            shown: 0,
             is_writing: false,
             is_outdated: false,
             has_begun: false,
@@ -156,6 +159,17 @@ impl Tracked {
             status_written_at: self.status_written_at,
             progress_every,
         }
+    }
+
+    /// Notes that the watch has come to a version.
+    pub(crate) fn show(&mut self, version: &str) {
+        self.shown = self.shown.max(parse_version(version));
+    }
+
+    /// Whether the watch has come to what is known from the answers to our own writes. Until then it may still show an
+    /// older object, which nobody would know for one, were the CRR forgotten.
+    pub(crate) fn is_shown(&self) -> bool {
+        self.shown >= parse_version(&self.version)
     }
 
     /// When a stop that its end has overtaken is given up: a node whose pod is gone, or that is gone itself, reports

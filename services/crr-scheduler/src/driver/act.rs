@@ -249,10 +249,11 @@ impl Driver {
         let is_reported = !orders.any(|order| self.book.send_again_at(&order).is_some());
         drop(orders);
         let until = tracked.last_report_at();
+        let is_shown = tracked.is_shown();
         if !is_reported && now < until {
             self.wake_by(crr, until, now);
         }
-        if self.wakes.get(crr).is_none() {
+        if is_shown && self.wakes.get(crr).is_none() {
             self.forget_orders(crr);
             self.crrs.remove(crr);
         }

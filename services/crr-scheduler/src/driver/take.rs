@@ -29,7 +29,14 @@ impl Driver {
                 self.unlisted = self.crrs.keys();
                 BTreeSet::new()
             }
-            CrrNews::Seen(object) => self.on_object(&object),
+            CrrNews::Seen(object) => {
+                let touched = self.on_object(&object);
+                let key = k8s_api::convert::crr_key(&object);
+                if let Some(tracked) = key.and_then(|key| self.crrs.get_mut(&key)) {
+                    tracked.show(&object.resource_version().unwrap_or_default());
+                }
+                touched
+            }
             CrrNews::Unreadable(crr) => {
                 self.unlisted.remove(&crr);
                 BTreeSet::new()

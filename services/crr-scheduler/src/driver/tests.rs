@@ -129,6 +129,26 @@ async fn an_answer_for_a_deleted_request_is_none_for_its_namesake() {
 }
 
 #[tokio::test]
+async fn an_ended_request_is_known_until_the_watch_has_come_to_its_end() {
+    let ended = in_phase(object("a", "1", "1"), "Completed");
+    let mut closed = in_phase(object("a", "1", "2"), "Completed");
+    if let Some(labels) = &mut closed.metadata.labels {
+        labels.remove("crr.apps.kruise.io/active");
+    }
+    let mut driver = driver().await.listed(vec![ended.clone()]).await;
+    assert!(driver.is_writing("a"), "its label goes");
+    driver.handle(written(&ended, Ok(closed.clone()))).await;
+    // The watch is behind.
+    driver.handle(apply(ended)).await;
+    assert!(!driver.is_writing("a"), "its label has gone");
+    driver.handle(apply(closed)).await;
+    assert!(
+        driver.crrs.get(&key("a")).is_none(),
+        "nothing is left to do"
+    );
+}
+
+#[tokio::test]
 async fn a_namesake_that_only_a_new_list_shows_takes_the_place() {
     let mut driver = driver().await.listed(vec![object("a", "1", "1")]).await;
     driver.handle(apply(object("a", "2", "5"))).await;
