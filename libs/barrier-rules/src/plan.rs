@@ -11,6 +11,7 @@ use model::{
     launch::{BarrierMap, LaunchPod, Priority},
     pause::Pause,
     pod::{Pod, PodPhase},
+    time::after,
 };
 
 use crate::{
@@ -263,7 +264,7 @@ fn watch_the_clock(plan: &mut Plan, snapshot: &Snapshot<'_>, now: Timestamp) {
         Some(_) | None if snapshot.pod.is_completed => return,
         Some(_) | None => now,
     };
-    let stuck_at = since + snapshot.stuck_after;
+    let stuck_at = after(since, snapshot.stuck_after);
     if now >= stuck_at {
         let event = events::stuck(snapshot.pod, *level, containers, snapshot.stuck_after);
         plan.events.push(event);

@@ -12,12 +12,10 @@ use model::{
     order::{Refusal, StopOutcome},
     phase::ContainerPhase,
     pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
-};
-
-use crate::{
-    NODE_SILENCE_SHOWN, OrderProgress, PodView, Silence, Snapshot,
     time::{after, elapsed},
 };
+
+use crate::{NODE_SILENCE_SHOWN, OrderProgress, PodView, Silence, Snapshot};
 
 /// How long a silent node is asked whether it was us who stopped an instance that is gone already.
 const ASK_WHO_STOPPED: Duration = Duration::from_secs(10);

@@ -13,7 +13,6 @@ mod events;
 pub mod order_book;
 mod plan;
 mod snapshot;
-mod time;
 mod unready;
 
 pub use drop_book::DropBook;

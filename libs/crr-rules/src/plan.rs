@@ -13,6 +13,7 @@ use model::{
     order::{DropOrder, Instance, MAX_GRACE, PreStop, Refusal, StopOrder},
     phase::{ContainerPhase, CrrPhase},
     pod::ContainerState,
+    time::{after, elapsed},
 };
 
 use crate::{
@@ -22,7 +23,6 @@ use crate::{
     container::{Judgement, container_status, judge, node_pod_uid, present_pod, stopped_instance},
     events::events,
     messages,
-    time::{after, elapsed},
     unready::{Drain, drain},
 };
 

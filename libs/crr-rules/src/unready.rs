@@ -6,10 +6,10 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{condition::ConditionType, ids::CrrKey, pod::Pod};
+use model::{condition::ConditionType, ids::CrrKey, pod::Pod, time::after};
 use serde::{Deserialize, Serialize};
 
-use crate::{GateWrite, PodView, Snapshot, Write, container::present_pod, time::after};
+use crate::{GateWrite, PodView, Snapshot, Write, container::present_pod};
 
 /// Our name in the gate's message.
 const USER_AGENT: &str = "ContainerRecreateRequest";

@@ -13,3 +13,4 @@ pub mod pause;
 pub mod phase;
 pub mod pod;
 pub mod presence;
+pub mod time;

@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
+use crate::time::after;
+
 /// From a moment on, for so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
@@ -21,11 +23,9 @@ impl Pause {
         Self { since, length }
     }
 
-    /// When it ends, unless the clock is set. A time so far away that it cannot be told is the last one that can.
+    /// When it ends, unless the clock is set.
     pub fn ends_at(self) -> Timestamp {
-        self.since
-            .checked_add(self.length)
-            .unwrap_or(Timestamp::MAX)
+        after(self.since, self.length)
     }
 
     pub fn is_over(self, now: Timestamp) -> bool {

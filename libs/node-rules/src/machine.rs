@@ -14,6 +14,7 @@ use jiff::Timestamp;
 use model::{
     ids::OrderId,
     order::{MAX_GRACE, OrderAnswer, Refusal, StopOrder},
+    time::elapsed,
 };
 
 use self::held::Held;
@@ -348,12 +349,11 @@ fn check_order(order: &StopOrder) -> Option<Refusal> {
 const ASKED_TOO_LONG_AGO: Duration = Duration::from_secs(10);
 
 fn refuse_now(admitting: &Admitting, observed: Observed, now: Timestamp) -> Option<Refusal> {
-    let refusal = refuse(&admitting.order, observed);
-    let waited = Duration::try_from(now.duration_since(admitting.asked_at)).unwrap_or_default();
-    refusal.or_else(|| {
-        let message = || "it took too long to answer".to_owned();
-        (waited > ASKED_TOO_LONG_AGO).then(|| Refusal::RuntimeUnavailable { message: message() })
-    })
+    let late = || Refusal::RuntimeUnavailable {
+        message: "it took too long to answer".to_owned(),
+    };
+    let is_late = elapsed(admitting.asked_at, now) > ASKED_TOO_LONG_AGO;
+    refuse(&admitting.order, observed).or_else(|| is_late.then(late))
 }
 
 /// The fence: only the instance named, and only while it is the newest and alive.

@@ -17,6 +17,7 @@ use model::{
     order::MAX_GRACE,
     phase::CrrPhase,
     pod::{ContainerState, Pod},
+    time::after,
 };
 use service_kit::trace;
 use tracing::{Span, info_span};
@@ -177,8 +178,7 @@ impl Tracked {
     pub(crate) fn last_report_at(&self) -> Timestamp {
         let grace = self.crr.strategy.termination_grace.unwrap_or_default();
         let ended_at = self.crr.status.completed_at.unwrap_or(self.crr.created_at);
-        let last = ended_at.checked_add(grace.min(MAX_GRACE) + LATE_REPORT);
-        last.unwrap_or(Timestamp::MAX)
+        after(ended_at, grace.min(MAX_GRACE) + LATE_REPORT)
     }
 
     pub(crate) fn is_active(&self) -> bool {

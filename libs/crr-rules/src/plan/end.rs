@@ -7,13 +7,13 @@ use model::{
     crr::{ContainerRecreateState, CrrStatus, FailurePolicy},
     order::StopOutcome,
     phase::ContainerPhase,
+    time::{after, elapsed},
 };
 
 use super::{Plan, Write};
 use crate::{
     NODE_SILENCE_LIMIT, OrderProgress, PodView, Silence, Snapshot,
     conditions::End,
-    time::{after, elapsed},
     unready::{Release, release},
 };
 

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 use model::{
     order::{OrderAnswer, StopOrder, StopOutcome, StopReport},
     pause::Pause,
+    time::{after, elapsed},
 };
 
 use super::Settings;
@@ -234,7 +235,7 @@ impl Held {
                 Some(pause.ends_at())
             }
             (Phase::Acknowledged, Stage::Finished { finished_at, .. }) => {
-                Some(add(*finished_at, settings.retention))
+                Some(after(*finished_at, settings.retention))
             }
             (
                 Phase::Waiting
@@ -292,9 +293,9 @@ impl Held {
 
     /// Whether it waited until nobody wants it any more.
     fn is_too_late(&self, now: Timestamp) -> bool {
-        let waited = Duration::try_from(now.duration_since(self.record.accepted_at));
+        let waited = elapsed(self.record.accepted_at, now);
         let limit = self.record.order.begin_within;
-        let has_passed = limit.is_some_and(|limit| waited.unwrap_or_default() > limit);
+        let has_passed = limit.is_some_and(|limit| waited > limit);
         self.record.stage == Stage::Queued && has_passed
     }
 
@@ -352,9 +353,4 @@ fn delay(tries: u32, max: Duration) -> Duration {
     MIN_DELAY
         .saturating_mul(1_u32.checked_shl(tries).unwrap_or(u32::MAX))
         .min(max)
-}
-
-/// A time so far away that it cannot be told is the last one that can.
-fn add(time: Timestamp, duration: Duration) -> Timestamp {
-    time.checked_add(duration).unwrap_or(Timestamp::MAX)
 }

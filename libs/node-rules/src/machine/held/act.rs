@@ -6,9 +6,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{order::StopOutcome, pause::Pause};
+use model::{order::StopOutcome, pause::Pause, time::after};
 
-use super::{Held, MAX_RUNTIME_DELAY, Phase, add, delay};
+use super::{Held, MAX_RUNTIME_DELAY, Phase, delay};
 use crate::{Effect, HookResult, Stage, StopResult, machine::Settings};
 
 // === impl Held ===
@@ -66,7 +66,7 @@ impl Held {
 
     /// Begins the work on an instance that was seen alive just now.
     pub(in crate::machine) fn begin(&mut self, settings: &Settings, now: Timestamp) -> Vec<Effect> {
-        let grace_ends = add(now, self.record.order.grace);
+        let grace_ends = after(now, self.record.order.grace);
         // Queued => Begun
         self.record.stage = Stage::Begun { grace_ends };
         let mut effects = vec![Effect::Store(self.record.clone())];
@@ -102,7 +102,7 @@ impl Held {
             }
             Some(hook) => {
                 // A clock set back must not lengthen the grace.
-                let deadline = grace_ends.min(add(now, self.record.order.grace));
+                let deadline = grace_ends.min(after(now, self.record.order.grace));
                 // Waiting | Inspecting => Hooking
                 self.phase = Phase::Hooking;
                 vec![Effect::RunHook {
