@@ -13,4 +13,6 @@ pub mod pause;
 pub mod phase;
 pub mod pod;
 pub mod presence;
+pub mod retry;
 pub mod time;
+pub mod watch;
