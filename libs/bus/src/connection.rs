@@ -11,6 +11,7 @@ use std::{
 };
 
 use async_nats::{Client, ConnectOptions, Event, ReconnectToServer, Server, connection::State};
+use model::{error_chain::ErrorChain, retry::Doubling};
 use tokio::sync::watch;
 use tracing::{debug, info, warn};
 
@@ -20,11 +21,8 @@ use crate::{
     subjects,
 };
 
-/// The longest pause between two attempts to connect: 10,000 nodes then come back at some 700 a second.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// The first pause; it doubles with each attempt.
-const FIRST_PAUSE: Duration = Duration::from_millis(50);
+/// Upper bounds of the pauses between attempts to connect. With the longest, 10,000 nodes reconnect at about 700 a second.
+const PAUSES: Doubling = Doubling::new(Duration::from_millis(50), Duration::from_secs(30));
 
 /// A connection that died without a word is noticed within three of these: well before a silent node is given up.
 const PING_EVERY: Duration = Duration::from_secs(5);
@@ -101,13 +99,10 @@ async fn identify(args: &Args) -> Result<ConnectOptions, ConnectError> {
     Ok(ConnectOptions::with_auth_callback(answer))
 }
 
-/// Full jitter below a ceiling that doubles.
+/// A random pause below the doubling bound of this attempt.
 fn pause_before(attempt: usize) -> Duration {
-    let doublings = u32::try_from(attempt).unwrap_or(u32::MAX).min(16);
-    let ceiling = FIRST_PAUSE
-        .saturating_mul(1 << doublings)
-        .min(LONGEST_PAUSE);
-    ceiling.mul_f64(rand::random::<f64>())
+    let attempt = u32::try_from(attempt).unwrap_or(u32::MAX);
+    PAUSES.pause(attempt).mul_f64(rand::random::<f64>())
 }
 
 /// Called before each attempt, with what came of the last one. An event would tell "TLS error" and not which.
@@ -147,10 +142,12 @@ async fn log_event(event: Event) {
         Event::Connected => info!("Connected to the bus"),
         Event::Disconnected => warn!("Disconnected from the bus"),
         // A permission violation is told here only; the call itself merely times out.
-        Event::ServerError(error) => warn!(%error, "The bus refused something"),
+        Event::ServerError(error) => {
+            warn!(error = %ErrorChain(&error), "The bus reported an error")
+        }
         // Without its cause; `tell_trouble` has it.
         Event::ClientError(error) => debug!(%error, "The bus cannot be reached"),
-        other => warn!(event = %other, "The bus said something"),
+        other => warn!(event = %other, "Unexpected event of the bus connection"),
     }
 }
 
@@ -161,8 +158,8 @@ mod tests {
     #[test]
     fn pauses_grow_and_end() {
         for attempt in [0, 1, 5, 40, usize::MAX] {
-            assert!(pause_before(attempt) <= LONGEST_PAUSE);
+            assert!(pause_before(attempt) <= PAUSES.longest);
         }
-        assert!(pause_before(0) <= FIRST_PAUSE);
+        assert!(pause_before(0) <= PAUSES.first);
     }
 }

@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 
 use async_nats::{Subject, Subscriber};
 use futures::StreamExt;
-use model::ids::NodeName;
+use model::{error_chain::ErrorChain, ids::NodeName};
 use tracing::warn;
 use wire::{InvalidMessage, Message};
 
@@ -143,18 +143,12 @@ impl<M, A: Message> Deliveries<M, A> {
             }
             Err(error) => error,
         };
-        warn_of(&message.subject, &error);
+        warn!(subject = %message.subject, error = %ErrorChain(&error), "Message cannot be read");
         if let Some(answer) = (self.reader.refuse)(&error)
             && let Err(error) = reply.send(answer).await
         {
-            warn!(%error, "Refusal was not sent");
+            warn!(error = %ErrorChain(&error), "Refusal was not sent");
         }
         None
     }
-}
-
-/// With the cause, which Display leaves out.
-fn warn_of(subject: &Subject, error: &InvalidMessage) {
-    let error: &dyn std::error::Error = error;
-    warn!(%subject, error, "Message cannot be read");
 }

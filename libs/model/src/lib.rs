@@ -5,6 +5,7 @@
 
 pub mod condition;
 pub mod crr;
+pub mod error_chain;
 pub mod ids;
 pub mod labels;
 pub mod launch;

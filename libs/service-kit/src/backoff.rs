@@ -1,36 +1,39 @@
-//! How long to wait before trying again: exponential, with full jitter.
+//! Pauses before retries: exponential, with full jitter.
 //!
-//! Jitter keeps thousands of nodes from coming back in step after one server's restart.
+//! Jitter spreads the retries of thousands of nodes after a server's restart.
 
 use std::time::Duration;
 
-/// Delays between `0` and a ceiling that doubles from `min` to `max`.
+use model::retry::Doubling;
+
+/// Random pauses between zero and an upper bound that doubles with each one.
 #[derive(Clone, Debug)]
 pub struct Backoff {
-    min: Duration,
-    max: Duration,
-    ceiling: Duration,
+    bounds: Doubling,
+    tries: u32,
 }
 
+// === impl Backoff ===
+
 impl Backoff {
-    pub fn new(min: Duration, max: Duration) -> Self {
+    /// `min` and `max`: the first and the largest upper bound.
+    pub const fn new(min: Duration, max: Duration) -> Self {
         Self {
-            min,
-            max,
-            ceiling: min,
+            bounds: Doubling::new(min, max),
+            tries: 0,
         }
     }
 
-    /// The next delay; the ceiling doubles for the one after it.
+    /// Returns the next pause and doubles the bound of the one after it.
     pub fn next_delay(&mut self) -> Duration {
-        let ceiling = self.ceiling;
-        self.ceiling = (ceiling * 2).min(self.max);
-        ceiling.mul_f64(rand::random::<f64>())
+        let bound = self.bounds.pause(self.tries);
+        self.tries = self.tries.saturating_add(1);
+        bound.mul_f64(rand::random::<f64>())
     }
 
-    /// Begins again at `min`, after a success.
-    pub fn reset(&mut self) {
-        self.ceiling = self.min;
+    /// Starts again at the first bound, after a success.
+    pub const fn reset(&mut self) {
+        self.tries = 0;
     }
 }
 
@@ -39,10 +42,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stays_below_the_growing_ceiling_and_the_maximum() {
+    fn stays_below_the_growing_bound_and_the_maximum() {
         let mut backoff = Backoff::new(Duration::from_millis(100), Duration::from_secs(1));
-        for ceiling in [100, 200, 400, 800, 1000, 1000] {
-            assert!(backoff.next_delay() <= Duration::from_millis(ceiling));
+        for bound in [100, 200, 400, 800, 1000, 1000] {
+            assert!(backoff.next_delay() <= Duration::from_millis(bound));
         }
         backoff.reset();
         assert!(backoff.next_delay() <= Duration::from_millis(100));

@@ -5,9 +5,10 @@
 
 use std::process::ExitCode;
 
+use model::error_chain::ErrorChain;
 use tracing::{error, info};
 
-use crate::{Admin, ErrorChain, HasKitArgs, KitArgs, Shutdown, Tasks, telemetry};
+use crate::{Admin, HasKitArgs, KitArgs, Shutdown, Tasks, telemetry};
 
 /// What a service is handed to live with.
 pub struct Kit {

@@ -15,9 +15,9 @@ use axum::{
     routing::post,
 };
 use base64::{Engine, prelude::BASE64_STANDARD};
-use model::labels;
+use model::{error_chain::ErrorChain, labels};
 use serde_json::{Value, json};
-use service_kit::{ErrorChain, trace};
+use service_kit::trace;
 use tokio::time::Instant;
 use tracing::{Instrument, Span, info, info_span, warn};
 

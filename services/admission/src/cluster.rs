@@ -10,6 +10,7 @@ use bus::Bus;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{Api, Client, ResourceExt, core::PartialObjectMeta};
 use model::{
+    error_chain::ErrorChain,
     ids::{Namespace, NodeName, PodKey, PodName},
     labels,
     presence::{Answer, LastSeen, Question},
@@ -119,7 +120,9 @@ impl Cluster {
         };
         let answer = self.bus.ask_leader(&question, ASK_WITHIN).await;
         answer
-            .inspect_err(|error| debug!(%error, "The scheduler was not heard"))
+            .inspect_err(
+                |error| debug!(error = %ErrorChain(error), "The crr-scheduler did not answer"),
+            )
             .ok()
     }
 }

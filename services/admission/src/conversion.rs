@@ -12,6 +12,7 @@ use axum::{
     routing::post,
 };
 use k8s_api::versions::{Answer, CONVERT_PATH, NotAReview, answer};
+use model::error_chain::ErrorChain;
 use serde_json::json;
 use tokio::{task::spawn_blocking, time::Instant};
 use tracing::{debug, error, warn};
@@ -39,7 +40,7 @@ async fn answer_conversion(State(metrics): State<Metrics>, body: Bytes) -> Respo
         match spawn_blocking(move || answer(&body)).await {
             Ok(answered) => answered,
             Err(error) => {
-                error!(%error, "Conversion ended without an answer");
+                error!(error = %ErrorChain(&error), "Conversion ended without an answer");
                 metrics.count_conversion("failed");
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }

@@ -16,8 +16,9 @@ use kube::{
     api::{Patch, PatchParams},
     runtime::{WatchStreamExt, watcher},
 };
+use model::error_chain::ErrorChain;
 use serde_json::json;
-use service_kit::{ErrorChain, Readiness, backoff::Backoff};
+use service_kit::{Readiness, backoff::Backoff};
 use tokio::{
     sync::watch,
     time::{Instant, sleep, sleep_until},
@@ -272,7 +273,7 @@ fn is_change<K>(what: &'static str, event: &Result<watcher::Event<K>, watcher::E
         Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => true,
         Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => false,
         Err(error) => {
-            warn!(what, %error, "Watch failed");
+            warn!(what, error = %ErrorChain(error), "Watch failed");
             false
         }
     }

@@ -17,11 +17,12 @@ use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan, progress_inte
 use futures::StreamExt;
 use k8s_api::crd::ContainerRecreateRequest;
 use model::{
+    error_chain::ErrorChain,
     ids::{CrrKey, CrrUid, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
     presence::{Answer, Presence, Question},
 };
-use service_kit::{ErrorChain, StateCell, WakeSet, clock};
+use service_kit::{StateCell, WakeSet, clock};
 use tokio::{
     sync::mpsc,
     task::{AbortHandle, JoinError, JoinSet},

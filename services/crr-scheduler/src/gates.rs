@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use crr_rules::GateWrite;
 use futures::{Stream, StreamExt};
-use model::pod::{Gate, Pod};
-use service_kit::{ErrorChain, backoff::Backoff, clock};
+use model::{
+    error_chain::ErrorChain,
+    pod::{Gate, Pod},
+};
+use service_kit::{backoff::Backoff, clock};
 use tokio::{sync::Semaphore, time::sleep};
 use tracing::{debug, warn};
 

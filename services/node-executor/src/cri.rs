@@ -16,12 +16,12 @@ use k8s_cri::v1::{
     runtime_service_client::RuntimeServiceClient,
 };
 use model::{
+    error_chain::ErrorChain,
     ids::{ContainerId, PodUid},
     order::Instance,
     presence::Runtime,
 };
 use node_rules::{InstanceState, ListedInstance, Observed, StopResult};
-use service_kit::ErrorChain;
 use tokio::time::timeout;
 use tonic::{
     Response, Status,

@@ -9,11 +9,12 @@ use std::{
 };
 
 use model::{
+    error_chain::ErrorChain,
     ids::ContainerId,
     order::{DropAnswer, DropOrder, Instance, Refusal},
 };
 use node_rules::{UnfinishedStop, judge_drop, logs_to_remove};
-use service_kit::{ErrorChain, trace};
+use service_kit::trace;
 use tokio::{
     fs,
     sync::{Semaphore, watch},
@@ -106,7 +107,7 @@ impl Dropper {
             && let Err(error) = remove_old_logs(&folder).await
         {
             // They are nobody's, and go with the pod at the latest.
-            warn!(folder = %folder.display(), %error, "Old logs were not removed");
+            warn!(folder = %folder.display(), error = %ErrorChain(&error), "Old logs were not removed");
         }
         Ok(count)
     }

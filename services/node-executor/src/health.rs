@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use bus::Bus;
-use model::presence::Runtime;
-use service_kit::{ErrorChain, Readiness, Shutdown, backoff::Backoff};
+use model::{error_chain::ErrorChain, presence::Runtime};
+use service_kit::{Readiness, Shutdown, backoff::Backoff};
 use tokio::{select, sync::watch, time::sleep};
 use tracing::{info, warn};
 

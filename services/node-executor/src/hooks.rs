@@ -7,9 +7,11 @@ mod http_get;
 
 use std::time::Duration;
 
-use model::order::{Instance, PreStop};
+use model::{
+    error_chain::ErrorChain,
+    order::{Instance, PreStop},
+};
 use node_rules::HookResult;
-use service_kit::ErrorChain;
 use tokio::{net::TcpStream, time};
 use tracing::{Instrument, info_span};
 

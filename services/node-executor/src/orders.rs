@@ -4,10 +4,11 @@
 
 use bus::{Bus, Reply, SubscribeError};
 use model::{
+    error_chain::ErrorChain,
     ids::NodeName,
     order::{NodeAnswer, NodeOrder, StopOrder},
 };
-use service_kit::{ErrorChain, Shutdown};
+use service_kit::Shutdown;
 use tokio::{select, sync::mpsc, task::JoinSet};
 use tracing::warn;
 

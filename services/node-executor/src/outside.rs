@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use bus::{Bus, Reply};
 use model::{
+    error_chain::ErrorChain,
     ids::{ContainerId, NodeName},
     order::{Instance, NodeAnswer, OrderAnswer, PreStop, StopReport},
 };
 use node_rules::{HookResult, Observed, StopResult};
-use service_kit::ErrorChain;
 use tracing::{debug, warn};
 
 use crate::{cri::Cri, hooks};

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use bus::Bus;
 use model::{
+    error_chain::ErrorChain,
     ids::{BootId, NodeName},
     presence::{Presence, Runtime},
 };
-use service_kit::{ErrorChain, Shutdown, backoff::Backoff};
+use service_kit::{Shutdown, backoff::Backoff};
 use tokio::{select, sync::watch, time::sleep};
 use tracing::warn;
 

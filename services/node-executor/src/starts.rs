@@ -8,8 +8,8 @@
 
 use std::{convert::Infallible, time::Duration};
 
-use model::{launch::Started, presence::Runtime};
-use service_kit::{ErrorChain, Shutdown, backoff::Backoff};
+use model::{error_chain::ErrorChain, launch::Started, presence::Runtime};
+use service_kit::{Shutdown, backoff::Backoff};
 use tokio::{
     sync::watch::{self, error::RecvError},
     time::sleep,

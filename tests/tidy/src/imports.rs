@@ -40,7 +40,7 @@ const TABLE: &str = "
     bus: model wire
     api-client:
     lease:
-    service-kit:
+    service-kit: model
     trace-tree:
     admission: admission-rules api-client bus k8s-api model service-kit wire
     crr-scheduler: api-client bus crr-rules k8s-api lease model service-kit wire

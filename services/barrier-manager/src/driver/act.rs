@@ -6,10 +6,10 @@ use api_client::events::insist;
 use barrier_rules::{LaunchEvent, Write};
 use jiff::Timestamp;
 use model::{
+    error_chain::ErrorChain,
     ids::{PodKey, PodUid},
     launch::LaunchPod,
 };
-use service_kit::ErrorChain;
 use tracing::{Instrument, debug, info, info_span};
 
 use super::{Driver, Event, Written};

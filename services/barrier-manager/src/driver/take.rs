@@ -9,10 +9,11 @@ use k8s_api::convert::{barrier_map_from_object, launch_pod_from_object};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
 use kube::{ResourceExt, runtime::watcher};
 use model::{
+    error_chain::ErrorChain,
     ids::{PodKey, PodUid},
     launch::{BARRIER_SUFFIX, BarrierMap, Started},
 };
-use service_kit::{ErrorChain, clock};
+use service_kit::clock;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 

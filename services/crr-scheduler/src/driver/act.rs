@@ -10,10 +10,11 @@ use jiff::Timestamp;
 use k8s_api::crd::ContainerRecreateRequest;
 use model::{
     crr::{Crr, CrrStatus},
+    error_chain::ErrorChain,
     ids::{CrrKey, NodeName, PodKey},
     order::{DropOrder, StopOrder},
 };
-use service_kit::{ErrorChain, instant_of, trace};
+use service_kit::{instant_of, trace};
 use tokio::time::Instant;
 use tracing::{Instrument, Span, debug, info, info_span, warn};
 

@@ -9,10 +9,11 @@ use crr_rules::{PodView, Silence};
 use k8s_api::crd::ContainerRecreateRequest;
 use kube::ResourceExt;
 use model::{
+    error_chain::ErrorChain,
     ids::{CrrKey, CrrUid, NodeName, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
 };
-use service_kit::{ErrorChain, clock};
+use service_kit::clock;
 use tokio::time::Instant;
 use tracing::{debug, info, warn};
 
@@ -60,7 +61,7 @@ impl Driver {
             Ok(crr) => crr,
             Err(error) => {
                 let name = object.name_any();
-                warn!(ns = object.namespace(), crr = name, %error, "CRR cannot be read");
+                warn!(ns = object.namespace(), crr = name, error = %ErrorChain(&error), "CRR cannot be read");
                 return BTreeSet::new();
             }
         };

@@ -109,7 +109,7 @@ async fn a_second_process_is_told_so() {
     let Err(error) = Store::open(directory.path()).await else {
         panic!("opened twice");
     };
-    let text = service_kit::ErrorChain(&error).to_string();
+    let text = model::error_chain::ErrorChain(&error).to_string();
     assert!(text.contains("already open"), "{text}");
 }
 

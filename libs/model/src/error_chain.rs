@@ -1,10 +1,10 @@
-//! Prints an error with all its sources: the only place that does.
+//! Display of an error with all its sources, for log lines and messages.
 
 use std::{error::Error, fmt};
 
-/// Displays `step: cause: cause of the cause`.
+/// An error displayed as `step: cause: cause of the cause`.
 ///
-/// A source whose text already ends the message is not repeated: foreign errors often print theirs.
+/// A source whose text already ends the message is not repeated: many errors of other crates include it.
 pub struct ErrorChain<'a>(pub &'a dyn Error);
 
 impl fmt::Display for ErrorChain<'_> {
