@@ -1,6 +1,6 @@
-//! Kubernetes events with names of their own, so that none is told twice.
+//! Kubernetes events with fixed names: one that exists already is not published a second time.
 //!
-//! Owns an event's form and how often it is tried. Who is told what is not known here.
+//! Owns the form of an event and the retries of its publication. Callers decide which events there are.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -13,84 +13,83 @@ use kube::{
     Api, Client,
     api::{ObjectMeta, PostParams},
 };
+use model::retry::Doubling;
 use tokio::time::sleep;
 
 use crate::WriteError;
 
-/// The longest message, in bytes, that the API server takes of an event with an `eventTime` (NoteLengthLimit in its
+/// The longest message, in bytes, that the API server accepts in an event with an `eventTime` (NoteLengthLimit in its
 /// validation).
 const LONGEST_MESSAGE: usize = 1024;
 
-/// What stands in place of a message's end.
+/// End of a shortened message.
 const CUT: &str = " …";
 
-/// How often an event is tried to be told, and the first pause between; each is twice the one before.
-const TRIES: u32 = 4;
-const AGAIN_AFTER: Duration = Duration::from_millis(200);
+/// Retries of a publication, and the pauses before them.
+const RETRIES: u32 = 3;
+const PAUSES: Doubling = Doubling::new(Duration::from_millis(200), Duration::from_millis(800));
 
-/// One event.
+/// An event to publish.
 #[derive(Clone, Debug)]
-pub struct Telling<'a> {
-    /// Who tells it: `reportingComponent`.
+pub struct EventDraft<'a> {
+    /// `reportingComponent`.
     pub component: &'static str,
-    /// As whom older clients know who tells it: `source.component`, which `kubectl describe` shows.
+    /// `source.component`, which `kubectl describe` shows.
     pub source: &'static str,
     /// `metadata.name`.
     pub name: &'a str,
-    /// The object, whose namespace is the event's.
+    /// The object; its namespace is the event's.
     pub about: ObjectReference,
     pub is_warning: bool,
     pub reason: &'a str,
     pub message: &'a str,
 }
 
-/// Tells an event by `tell`, and again when that may help: the API server is away or busy.
+/// Calls `publish`, a few times if its errors are transient.
 ///
 /// # Errors
-/// That of the last try, or one that the next would meet as well.
-pub async fn insist<T>(mut tell: impl FnMut() -> T) -> Result<(), WriteError>
+/// The first permanent error, or that of the last call.
+pub async fn publish_with_retry<P>(mut publish: impl FnMut() -> P) -> Result<(), WriteError>
 where
-    T: Future<Output = Result<(), WriteError>>,
+    P: Future<Output = Result<(), WriteError>>,
 {
-    let mut pause = AGAIN_AFTER;
-    for _ in 1..TRIES {
-        match tell().await {
-            Err(error) if !error.is_final() => sleep(pause).await,
-            end => return end,
+    for retry in 0..RETRIES {
+        match publish().await {
+            Err(error) if !error.is_permanent() => sleep(PAUSES.pause(retry)).await,
+            result => return result,
         }
-        pause *= 2;
     }
-    tell().await
+    publish().await
 }
 
-/// Tells an event. One of that name that is there already is left as it is.
+/// Publishes an event. An existing event with its name stays as it is.
 ///
 /// # Errors
-/// The API server does not take it.
-pub async fn tell(
+/// The API server rejects it, or does not answer.
+pub async fn publish_event(
     client: &Client,
-    telling: Telling<'_>,
+    draft: EventDraft<'_>,
     now: Timestamp,
-) -> Result<(), kube::Error> {
-    let namespace = telling.about.namespace.clone().unwrap_or_default();
-    let kind = if telling.is_warning {
+) -> Result<(), WriteError> {
+    let namespace = draft.about.namespace.clone().unwrap_or_default();
+    let kind = if draft.is_warning {
         "Warning"
     } else {
         "Normal"
     };
-    let component = Some(telling.component.to_owned());
-    let source = Some(telling.source.to_owned());
-    let reason = Some(telling.reason.to_owned());
+    let component = Some(draft.component.to_owned());
+    let source = Some(draft.source.to_owned());
+    let reason = Some(draft.reason.to_owned());
     let event = Event {
         metadata: ObjectMeta {
-            name: Some(telling.name.to_owned()),
+            name: Some(draft.name.to_owned()),
             namespace: Some(namespace.clone()),
             ..ObjectMeta::default()
         },
-        involved_object: telling.about,
+        involved_object: draft.about,
         type_: Some(kind.to_owned()),
         reason: reason.clone(),
-        message: Some(shortened(telling.message).into_owned()),
+        message: Some(shortened(draft.message).into_owned()),
         action: reason,
         count: Some(1),
         event_time: Some(MicroTime(now)),
@@ -108,11 +107,11 @@ pub async fn tell(
     match events.create(&PostParams::default(), &event).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.code == 409 => Ok(()),
-        Err(error) => Err(error),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// A message as long as the API server takes it.
+/// The message, shortened to what the API server accepts.
 fn shortened(message: &str) -> Cow<'_, str> {
     if message.len() <= LONGEST_MESSAGE {
         return message.into();

@@ -1,12 +1,12 @@
-//! The way to the API server: kube's client on a connection tuned for small requests; events, told the same by all.
+//! Client of the API server: kube's client on a connection tuned for small requests, with limits, watches and events.
 //!
-//! Owns the connection's settings and how long a request is waited for; `patience.rs` says why. kube's own connector
-//! leaves Nagle's algorithm on, so that the first request of a connection waits for the server's delayed acknowledgement
-//! of the handshake: 40 ms of a restart's 70.
+//! Owns the connection's settings and the limits of requests (`policy.rs`). kube's own connector leaves Nagle's algorithm
+//! on: then the first request of a connection waits for the server's delayed acknowledgement of the handshake, 40 ms of a
+//! restart's 70.
 
 pub mod events;
-mod patience;
-mod watches;
+mod policy;
+mod watch;
 mod write;
 
 use std::{path::Path, time::Duration};
@@ -23,19 +23,19 @@ use kube::{
 };
 use tower::{BoxError, ServiceBuilder, layer::layer_fn, util::MapErrLayer};
 
-use patience::{Patience, SERVICE_WITHIN};
+use policy::ANSWER_WITHIN;
 
-pub use patience::Retries;
-pub use watches::{parse_version, watch_config};
+pub use policy::{RequestPolicy, Retries};
+pub use watch::{ObjectKey, WatchEvent, watch, watch_config};
 pub use write::WriteError;
 
-/// A peer that is silent for this long is asked whether it is there.
+/// Idle time of a connection before a keep-alive probe.
 const KEEPALIVE: Duration = Duration::from_secs(30);
 
-/// A connection whose data nobody acknowledges for this long is given up.
+/// A connection with unacknowledged data of this age is closed.
 const UNACKNOWLEDGED: Duration = Duration::from_secs(30);
 
-/// Why there is no client.
+/// Why a client could not be made.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error("neither a kubeconfig nor a pod's service account was found")]
@@ -46,26 +46,25 @@ pub enum ConnectError {
     Unusable(#[from] kube::Error),
 }
 
-/// A service's client of the API server that `KUBECONFIG` or the pod's service account names. Nothing is sent yet. All
-/// its requests but watches end within half a minute, and bear the service's name: audit logs and `managedFields` show it.
+/// The client of a service, by `KUBECONFIG` or the pod's service account. Sends nothing yet.
+///
+/// All requests except watches end within half a minute. Their user agent is `podwright-<service>`, which audit logs and
+/// `managedFields` show.
 ///
 /// # Errors
 /// No configuration is found, or its credentials cannot be read.
-pub async fn infer(service: &'static str, retries: Retries) -> Result<Client, ConnectError> {
-    let patience = Patience {
-        within: Some(SERVICE_WITHIN),
-        retries,
-    };
+pub async fn infer(service: &str, policy: RequestPolicy) -> Result<Client, ConnectError> {
     let mut config = Config::infer().await?;
-    let name = HeaderValue::from_static(service);
+    let name = HeaderValue::try_from(format!("podwright-{service}"))
+        .expect("the name of a service is ASCII");
     config.headers.push((USER_AGENT, name));
-    Ok(connect(config, patience)?)
+    Ok(connect(config, policy, Some(ANSWER_WITHIN))?)
 }
 
-/// A client of the API server that a person names: by a kubeconfig file, a context of it, both, or neither.
+/// The client of a user, by a kubeconfig file, a context of it, both, or neither.
 ///
 /// # Errors
-/// The file cannot be read, has no such context, or its credentials cannot be used.
+/// The file cannot be read, does not have this context, or its credentials cannot be used.
 pub async fn named(
     kubeconfig: Option<&Path>,
     context: Option<&str>,
@@ -73,7 +72,7 @@ pub async fn named(
     Ok(client(config(kubeconfig, context).await?)?)
 }
 
-/// The configuration that [`named`] makes a client of.
+/// The configuration of the client that [`named`] returns.
 ///
 /// # Errors
 /// As [`named`].
@@ -96,8 +95,7 @@ pub async fn config(
     })
 }
 
-/// A person's client by a configuration, with brief retries where the configuration has retries on. It waits as long as
-/// the person does.
+/// The client of a user, with brief retries if the configuration enables retries. Its requests have no deadline.
 ///
 /// # Errors
 /// The configuration's credentials or CA cannot be read.
@@ -107,20 +105,24 @@ pub fn client(config: Config) -> kube::Result<Client> {
     } else {
         Retries::None
     };
-    let patience = Patience {
-        within: None,
+    let policy = RequestPolicy {
         retries,
+        at_once: None,
     };
-    connect(config, patience)
+    connect(config, policy, None)
 }
 
-fn connect(config: Config, patience: Patience) -> kube::Result<Client> {
+fn connect(
+    config: Config,
+    policy: RequestPolicy,
+    within: Option<Duration>,
+) -> kube::Result<Client> {
     if config.proxy_url.is_some() {
-        // It says that it cannot: kube is built without proxies, and so are we.
+        // Returns an error: kube is built without proxy support, like this crate.
         return Client::try_from(config);
     }
     let mut connector = HttpConnector::new();
-    connector.enforce_http(false); // https goes over it too.
+    connector.enforce_http(false); // The same connector serves https.
     connector.set_nodelay(true);
     connector.set_keepalive(Some(KEEPALIVE));
     connector.set_tcp_user_timeout(Some(UNACKNOWLEDGED));
@@ -129,7 +131,7 @@ fn connect(config: Config, patience: Patience) -> kube::Result<Client> {
     let http: HttpClient<_, Body> = HttpClient::builder(TokioExecutor::new()).build(https);
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .layer(layer_fn(|inner| patience.wrap(inner)))
+        .layer(layer_fn(|inner| policy.wrap(within, inner)))
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .layer(MapErrLayer::new(BoxError::from))

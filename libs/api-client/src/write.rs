@@ -1,13 +1,13 @@
-//! Why an object was not written: what a caller branches on.
+//! Errors of requests, classified by what a caller can do about them.
 
-/// What came of a write.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    #[error("another object, or a newer one, is there than was known")]
+    #[error("the object changed since it was read, or another object has its name")]
     Conflict,
-    #[error("the object is gone")]
+    #[error("the object does not exist")]
     Gone,
-    #[error("failed to write to the API server")]
+    #[error("the request to the API server failed")]
     Failed(#[source] Box<kube::Error>),
 }
 
@@ -24,7 +24,7 @@ impl From<kube::Error> for WriteError {
 // === impl WriteError ===
 
 impl WriteError {
-    /// What the API server has against it; `None` where it is only away, or has no time.
+    /// Why the server rejected the write; `None` for transient failures.
     pub fn refusal(&self) -> Option<&str> {
         match self {
             Self::Failed(error) => match &**error {
@@ -37,12 +37,12 @@ impl WriteError {
         }
     }
 
-    /// Whether the same write would meet the same again, however late: what is refused for what it is, or for who asks.
-    pub fn is_final(&self) -> bool {
+    /// True if a retry cannot succeed.
+    pub fn is_permanent(&self) -> bool {
         match self {
             Self::Conflict | Self::Gone => true,
             Self::Failed(error) => match &**error {
-                // Credentials are read again (401), a slow or busy server is a quick one later (408, 429).
+                // Credentials are read again for each request (401); 408 and 429 mean a slow or busy server.
                 kube::Error::Api(status) => {
                     (400..500).contains(&status.code) && !matches!(status.code, 401 | 408 | 429)
                 }
@@ -51,7 +51,7 @@ impl WriteError {
         }
     }
 
-    /// A bounded word for metrics.
+    /// Value of a metric's label.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Conflict => "conflict",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use api_client::Retries;
+use api_client::{RequestPolicy, Retries};
 use axum::Router;
 use axum_server::{
     Handle,
@@ -23,13 +23,18 @@ const DRAIN: Duration = Duration::from_secs(11);
 /// Between the wish to end and the closed port: endpoints have to hear of it first.
 const LINGER: Duration = Duration::from_secs(2);
 
+/// The API server asks for a review once: a server that is busy for a moment is no reason to refuse a request.
+const POLICY: RequestPolicy = RequestPolicy {
+    retries: Retries::Brief,
+    at_once: None,
+};
+
 /// Runs until a signal or a task's end.
 ///
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a port that cannot be opened.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    // A review is asked for once: a server that is busy for a moment is no reason to refuse a request.
-    let client = api_client::infer("podwright-admission", Retries::Brief)
+    let client = api_client::infer("admission", POLICY)
         .await
         .context("failed to find the API server")?;
     let bus = Bus::connect(&args.bus, "admission")

@@ -15,13 +15,8 @@ pub struct Args {
     #[command(flatten)]
     pub bus: bus::Args,
 
-    /// The namespace of the leader's Lease.
-    #[arg(long, env = "POD_NAMESPACE", default_value = "podwright-system")]
-    pub namespace: String,
-
-    /// This replica's name in the Lease; unique among the replicas.
-    #[arg(long, env = "POD_NAME", default_value = "barrier-manager")]
-    pub identity: String,
+    #[command(flatten)]
+    pub leader: leader::Args,
 
     /// After so many seconds a level that is not up earns its pod a warning event.
     #[arg(

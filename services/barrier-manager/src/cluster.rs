@@ -1,22 +1,23 @@
-//! The manager's view of the API server: two watches by label, and the writes of ConfigMaps, nudges and events.
+//! The manager's requests to the API server: two watches by label, and writes of ConfigMaps, nudges and events.
 //!
-//! Owns every request. It retries nothing: the driver plans again instead.
+//! Owns every request. It retries no write: the driver plans again instead.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::collections::BTreeSet;
 
 pub(crate) use api_client::WriteError;
 use api_client::{
-    events::{self, Telling},
-    watch_config,
+    WatchEvent,
+    events::{self, EventDraft},
+    watch, watch_config,
 };
 use barrier_rules::LaunchEvent;
-use futures::{Stream, StreamExt};
+use futures::Stream;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference, Pod};
 use kube::{
-    Api, Client, Resource,
+    Api, Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
-    runtime::{WatchStreamExt, watcher},
+    runtime::watcher,
 };
 use model::{
     ids::{PodKey, PodUid},
@@ -24,23 +25,17 @@ use model::{
     launch::{BARRIER_SUFFIX, Priority},
 };
 use serde_json::{Map, Value, json};
-use tokio::sync::Semaphore;
-use tracing::warn;
 
-/// How many requests are under way at most: fifty pods at once are quick, and the API server is not flooded.
-const AT_ONCE: usize = 32;
-
-/// Who tells our events.
+/// `reportingComponent` of our events.
 const COMPONENT: &str = "barrier-manager";
 
-/// What an open level's key says; only its presence counts (document 002).
+/// Value of an open level's key; only the presence of the key counts (document 002).
 const OPEN: &str = "true";
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
     client: Client,
     streaming_lists: bool,
-    room: Arc<Semaphore>,
 }
 
 // === impl Cluster ===
@@ -50,51 +45,36 @@ impl Cluster {
         Self {
             client,
             streaming_lists,
-            room: Arc::new(Semaphore::new(AT_ONCE)),
         }
     }
 
-    /// All pods with launch barriers, for ever; failures are logged and tried again with back-off.
-    pub(crate) fn watch_pods(&self) -> impl Stream<Item = watcher::Event<Pod>> + Send + use<> {
-        self.watch("pods")
+    /// An endless watch of all pods with launch barriers.
+    pub(crate) fn watch_pods(&self) -> impl Stream<Item = WatchEvent<Pod>> + Send + use<> {
+        watch(Api::all(self.client.clone()), self.watch_config(), "pods")
     }
 
-    /// All their ConfigMaps, likewise.
-    pub(crate) fn watch_maps(
-        &self,
-    ) -> impl Stream<Item = watcher::Event<ConfigMap>> + Send + use<> {
-        self.watch("ConfigMaps")
+    /// An endless watch of the ConfigMaps of these pods.
+    pub(crate) fn watch_maps(&self) -> impl Stream<Item = WatchEvent<ConfigMap>> + Send + use<> {
+        let maps = Api::all(self.client.clone());
+        watch(maps, self.watch_config(), "ConfigMaps")
     }
 
-    fn watch<K>(&self, what: &'static str) -> impl Stream<Item = watcher::Event<K>> + Send + use<K>
-    where
-        K: Resource<DynamicType = ()> + Clone + std::fmt::Debug + Send + 'static,
-        K: serde::de::DeserializeOwned,
-    {
+    fn watch_config(&self) -> watcher::Config {
         let selector = format!("{}={}", labels::LAUNCH_BARRIER, labels::LAUNCH_BARRIER_TRUE);
-        let config = watch_config(self.streaming_lists).labels(&selector);
-        let events = watcher(Api::all(self.client.clone()), config).default_backoff();
-        events.filter_map(move |event| {
-            let event = event
-                .inspect_err(|error| warn!(what, %error, "Watch failed, trying again"))
-                .ok();
-            std::future::ready(event)
-        })
+        watch_config(self.streaming_lists).labels(&selector)
     }
 
     pub(crate) async fn fetch_map(&self, pod: &PodKey) -> Result<Option<ConfigMap>, WriteError> {
-        let _room = self.room.acquire().await;
         Ok(self.maps(pod).get_opt(&map_name(pod)).await?)
     }
 
-    /// Makes the pod's ConfigMap. It goes with the pod, which owns it.
+    /// Creates the pod's ConfigMap. The pod owns it, so that both are deleted together.
     pub(crate) async fn create_map(
         &self,
         pod: &PodKey,
         uid: &PodUid,
         keys: &BTreeSet<Priority>,
     ) -> Result<ConfigMap, WriteError> {
-        let _room = self.room.acquire().await;
         let map = serde_json::from_value(json!({
             "metadata": {
                 "name": map_name(pod),
@@ -109,14 +89,13 @@ impl Cluster {
         Ok(self.maps(pod).create(&PostParams::default(), &map).await?)
     }
 
-    /// Opens levels in the ConfigMap of that uid.
+    /// Adds the keys of levels to the ConfigMap of this uid.
     pub(crate) async fn add_keys(
         &self,
         pod: &PodKey,
         map_uid: &str,
         keys: &BTreeSet<Priority>,
     ) -> Result<ConfigMap, WriteError> {
-        let _room = self.room.acquire().await;
         let patch = json!({
             "metadata": {
                 "uid": map_uid,
@@ -132,7 +111,6 @@ impl Cluster {
         pod: &PodKey,
         map_uid: &str,
     ) -> Result<ConfigMap, WriteError> {
-        let _room = self.room.acquire().await;
         let patch = json!({ "metadata": { "uid": map_uid }, "data": null });
         self.patch_map(pod, &patch).await
     }
@@ -144,7 +122,6 @@ impl Cluster {
     }
 
     pub(crate) async fn delete_map(&self, pod: &PodKey, map_uid: &str) -> Result<(), WriteError> {
-        let _room = self.room.acquire().await;
         let parameters = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: Some(map_uid.to_owned()),
@@ -156,7 +133,7 @@ impl Cluster {
         Ok(())
     }
 
-    /// Has the kubelet look at the pod now: any changed annotation wakes its worker (facts, measured).
+    /// Makes the kubelet sync the pod now: any changed annotation wakes its worker (facts, measured).
     pub(crate) async fn nudge(
         &self,
         pod: &PodKey,
@@ -164,7 +141,6 @@ impl Cluster {
         level: Priority,
         completes: bool,
     ) -> Result<Pod, WriteError> {
-        let _room = self.room.acquire().await;
         let mut annotations = json!({ labels::LAUNCH_LEVEL: level.key() });
         if completes {
             annotations[labels::LAUNCH_COMPLETED] = json!(labels::LAUNCH_COMPLETED_TRUE);
@@ -179,7 +155,7 @@ impl Cluster {
             .await?)
     }
 
-    /// Tells a warning. One that is there already, told by an earlier leader, is left as it is.
+    /// Publishes a warning. One that an earlier leader published stays as it is.
     pub(crate) async fn tell(
         &self,
         pod: &PodKey,
@@ -197,7 +173,7 @@ impl Cluster {
             field_path: container.map(|name| format!("spec.containers{{{name}}}")),
             ..ObjectReference::default()
         };
-        let telling = Telling {
+        let draft = EventDraft {
             component: COMPONENT,
             source: COMPONENT,
             name: &event.name,
@@ -206,7 +182,7 @@ impl Cluster {
             reason: event.reason,
             message: &event.message,
         };
-        Ok(events::tell(&self.client, telling, now).await?)
+        events::publish_event(&self.client, draft, now).await
     }
 
     fn maps(&self, pod: &PodKey) -> Api<ConfigMap> {

@@ -11,11 +11,11 @@ use std::{
     time::Duration,
 };
 
+use api_client::WatchEvent;
 use barrier_rules::{MapView, plan};
 use bus::{Bus, Delivery};
 use futures::{Stream, StreamExt, stream};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::runtime::watcher;
 use model::{
     ids::{PodKey, PodUid},
     launch::{BarrierMap, Started},
@@ -39,9 +39,9 @@ const SHOWN: usize = 50;
 /// Everything that can wake the leader.
 enum Event {
     /// A pod was seen, or the watch began anew.
-    Pod(Box<watcher::Event<Pod>>),
+    Pod(Box<WatchEvent<Pod>>),
     /// A ConfigMap was seen, or the watch began anew.
-    Map(Box<watcher::Event<ConfigMap>>),
+    Map(Box<WatchEvent<ConfigMap>>),
     /// A write for a pod was answered.
     Written(PodKey, PodUid, Result<Written, WriteError>),
     /// A pod's ConfigMap was fetched, for a write met another one than was known.
@@ -156,8 +156,8 @@ impl Driver {
     /// Waits for the next thing to happen.
     async fn wait<P, M, S>(&mut self, sources: &mut Sources<P, M, S>) -> Result<Event, DriverError>
     where
-        P: Stream<Item = watcher::Event<Pod>> + Unpin,
-        M: Stream<Item = watcher::Event<ConfigMap>> + Unpin,
+        P: Stream<Item = WatchEvent<Pod>> + Unpin,
+        M: Stream<Item = WatchEvent<ConfigMap>> + Unpin,
         S: Stream<Item = Delivery<Started, ()>> + Unpin,
     {
         let due = self.wakes.wait();

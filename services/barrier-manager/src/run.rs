@@ -1,88 +1,40 @@
-//! Every task and every port of the barrier-manager.
-
-use std::time::Duration;
+//! Clients of the barrier-manager, and the work of its leader; the tasks are those of `leader::serve`.
 
 use anyhow::Context;
-use api_client::Retries;
+use api_client::{RequestPolicy, Retries};
 use bus::Bus;
-use k8s_openapi::api::coordination::v1::Lease;
-use kube::Api;
-use lease::{Elector, Leadership, Timing};
-use service_kit::{Kit, Shutdown, StateCell, clock};
+use service_kit::Kit;
 
 use crate::{Args, cluster::Cluster, driver::Driver, metrics::Metrics};
 
-/// The name of the leader's Lease.
-const LEASE: &str = "barrier-manager";
+/// The name of the service, of its Lease and of its connections.
+const SERVICE: &str = "barrier-manager";
 
-/// How long the end may take: the lease's release is one request.
-const DRAIN: Duration = Duration::from_secs(5);
+/// The driver has its own retries. At most 32 concurrent requests: enough for fifty pods at once, without a flood of the API
+/// server.
+const POLICY: RequestPolicy = RequestPolicy {
+    retries: Retries::None,
+    at_once: Some(32),
+};
 
 /// Runs until a signal or a task's end.
 ///
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a task that failed.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = api_client::infer("podwright-barrier-manager", Retries::None)
+    let client = api_client::infer(SERVICE, POLICY)
         .await
         .context("failed to find the API server")?;
-    let bus = Bus::connect(&args.bus, "barrier-manager")
+    let bus = Bus::connect(&args.bus, SERVICE)
         .await
         .context("failed to set the bus up")?;
+    let cluster = Cluster::new(client, args.streaming_lists);
     let metrics = Metrics::register(kit.admin.registry());
-    let state = kit.admin.state();
-    kit.admin.readiness().set("started", true);
-
-    let leases: Api<Lease> = Api::namespaced(client.clone(), &args.namespace);
-    let elector = Elector::new(leases, LEASE, &args.identity, Timing::default(), clock::now);
-    let leadership = elector.leadership();
-    let leader = Leader {
-        cluster: Cluster::new(client, args.streaming_lists),
-        bus,
-        metrics,
-        state,
-        stuck_after: args.stuck_after(),
+    let (state, stuck_after) = (kit.admin.state(), args.stuck_after());
+    let work = move || {
+        let driver = Driver::new(cluster.clone(), metrics.clone(), state.clone(), stuck_after);
+        let bus = bus.clone();
+        async move { driver.run(&bus).await.context("the driver failed") }
     };
-    let shutdown = kit.shutdown.clone();
-
-    kit.tasks.add("admin", kit.admin.serve(shutdown.clone()));
-    kit.tasks.add("elector", {
-        let shutdown = shutdown.clone();
-        async move {
-            elector.run(async move { shutdown.wait().await }).await;
-            Ok(())
-        }
-    });
-    kit.tasks
-        .add("leader", leader.run(leadership, shutdown.clone()));
-    kit.tasks.run_to_end(DRAIN).await
-}
-
-/// What a leader works with.
-#[derive(Clone)]
-struct Leader {
-    cluster: Cluster,
-    bus: Bus,
-    metrics: Metrics,
-    state: StateCell,
-    stuck_after: Duration,
-}
-
-// === impl Leader ===
-
-impl Leader {
-    /// Works while this replica leads.
-    async fn run(self, mut leadership: Leadership, shutdown: Shutdown) -> anyhow::Result<()> {
-        let work = || self.clone().drive();
-        let lost = || self.state.store(serde_json::json!({ "leads": false }));
-        tokio::select! {
-            () = shutdown.wait() => Ok(()),
-            end = leadership.lead(work, lost) => end,
-        }
-    }
-
-    async fn drive(self) -> anyhow::Result<()> {
-        let driver = Driver::new(self.cluster, self.metrics, self.state, self.stuck_after);
-        driver.run(&self.bus).await.context("the driver failed")
-    }
+    leader::serve(&args.leader, SERVICE, kit, work).await
 }

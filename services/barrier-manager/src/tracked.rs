@@ -17,8 +17,6 @@ use serde_json::{Value, json};
 use service_kit::{backoff::Backoff, trace};
 use tracing::{Span, info, info_span};
 
-pub(crate) use api_client::parse_version;
-
 use crate::metrics::Metrics;
 
 /// The bounds of the pause after a write that failed for no reason of the object's.

@@ -12,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use api_client::WatchEvent;
 use bus::{Bus, Delivery, SubscribeError};
 use crr_rules::{DropBook, OrderBook, PodView, Silence, Turn, plan, progress_interval};
 use futures::StreamExt;
@@ -31,7 +32,7 @@ use tokio::{
 use tracing::debug;
 
 use crate::{
-    cluster::{Cluster, CrrNews, WriteError},
+    cluster::{Cluster, WriteError},
     crrs::Crrs,
     metrics::Metrics,
     presence::PresenceTable,
@@ -43,7 +44,7 @@ const WRITE_AGAIN_AFTER: Duration = Duration::from_secs(1);
 /// Everything that can wake the leader.
 enum Event {
     /// A CRR was seen, or the watch began anew.
-    Crr(CrrNews),
+    Crr(Box<WatchEvent<ContainerRecreateRequest>>),
     /// A watched pod changed.
     Pod(PodKey, PodView),
     /// A write of a CRR was answered.
@@ -168,7 +169,7 @@ impl Driver {
         loop {
             let due = self.wakes.wait();
             let event = tokio::select! {
-                news = crrs.next() => Event::Crr(news.ok_or(DriverError::Crrs)?),
+                event = crrs.next() => Event::Crr(Box::new(event.ok_or(DriverError::Crrs)?)),
                 Some(event) = self.pod_events.1.recv() => event,
                 Some(ended) = self.requests.join_next() => ended.map_err(DriverError::Request)?,
                 report = reports.next() => Event::Report(report.ok_or(DriverError::Closed("reports"))?),
@@ -197,7 +198,7 @@ impl Driver {
     /// Takes an event in and says which CRRs it may concern.
     async fn take(&mut self, event: Event) -> BTreeSet<CrrKey> {
         match event {
-            Event::Crr(news) => self.on_crr(news),
+            Event::Crr(event) => self.on_crr(*event),
             Event::Pod(pod, view) => self.on_pod(&pod, view),
             Event::Written(writing, result) => self.on_written(&writing, result),
             Event::Answered(crr, order, answer) => {

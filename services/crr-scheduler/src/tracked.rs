@@ -8,7 +8,6 @@ use std::{
     time::Duration,
 };
 
-pub(crate) use api_client::parse_version;
 use crr_rules::{DropBook, OrderBook, PodView, Seen, Snapshot, Turn};
 use jiff::Timestamp;
 use model::{
@@ -18,6 +17,7 @@ use model::{
     phase::CrrPhase,
     pod::{ContainerState, Pod},
     time::after,
+    watch::Version,
 };
 use service_kit::trace;
 use tracing::{Span, info_span};
@@ -30,7 +30,7 @@ pub(crate) struct Tracked {
     /// The object's resourceVersion: guards writes, and tells an older object from a newer one.
     pub(crate) version: String,
     /// The newest version that the watch has shown.
-    shown: u64,
+    shown: Version,
     /// A write is on its way; nothing is planned before its answer.
     pub(crate) is_writing: bool,
     /// A write met a newer object: its arrival is waited for.
@@ -63,7 +63,7 @@ impl Tracked {
         Self {
             crr,
             version,
-            shown: 0,
+            shown: Version::default(),
             is_writing: false,
             is_outdated: false,
             has_begun: false,
@@ -79,7 +79,7 @@ impl Tracked {
     /// Takes a newer object; an older one, overtaken by our own write's answer, is dropped.
     /// Says whether the CRR ended by it.
     pub(crate) fn update(&mut self, crr: Crr, version: String) -> bool {
-        if parse_version(&version) < parse_version(&self.version) {
+        if Version::parse(&version) < Version::parse(&self.version) {
             return false;
         }
         let was_ended = is_ended(&self.crr);
@@ -164,13 +164,13 @@ impl Tracked {
 
     /// Notes that the watch has come to a version.
     pub(crate) fn show(&mut self, version: &str) {
-        self.shown = self.shown.max(parse_version(version));
+        self.shown = self.shown.max(Version::parse(version));
     }
 
     /// Whether the watch has come to what is known from the answers to our own writes. Until then it may still show an
     /// older object, which nobody would know for one, were the CRR forgotten.
     pub(crate) fn is_shown(&self) -> bool {
-        self.shown >= parse_version(&self.version)
+        self.shown >= Version::parse(&self.version)
     }
 
     /// When a stop that its end has overtaken is given up: a node whose pod is gone, or that is gone itself, reports

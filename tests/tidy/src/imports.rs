@@ -38,13 +38,13 @@ const TABLE: &str = "
     wire: model
     k8s-api: model
     bus: model wire
-    api-client:
-    lease:
+    api-client: model
     service-kit: model
+    leader: api-client model service-kit
     trace-tree:
     admission: admission-rules api-client bus k8s-api model service-kit wire
-    crr-scheduler: api-client bus crr-rules k8s-api lease model service-kit wire
-    barrier-manager: api-client barrier-rules bus k8s-api lease model service-kit
+    crr-scheduler: api-client bus crr-rules k8s-api leader model service-kit wire
+    barrier-manager: api-client barrier-rules bus k8s-api leader model service-kit
     node-executor: bus model node-rules service-kit wire
     kubectl-crr: api-client barrier-rules k8s-api model trace-tree
 ";

@@ -2,7 +2,7 @@
 //!
 //! Owns the requests' tasks. Each ends as an event of the driver.
 
-use api_client::events::insist;
+use api_client::events::publish_with_retry;
 use barrier_rules::{LaunchEvent, Write};
 use jiff::Timestamp;
 use model::{
@@ -65,7 +65,9 @@ impl Driver {
             let (cluster, uid) = (self.cluster.clone(), tracked.launch.pod.uid.clone());
             let pod = pod.clone();
             self.requests.spawn(async move {
-                if let Err(error) = insist(|| cluster.tell(&pod, &uid, &event, now)).await {
+                if let Err(error) =
+                    publish_with_retry(|| cluster.tell(&pod, &uid, &event, now)).await
+                {
                     debug!(%pod, event.name, error = %ErrorChain(&error), "Event was not told");
                 }
                 Event::Told

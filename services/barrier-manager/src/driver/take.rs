@@ -4,42 +4,42 @@
 
 use std::collections::BTreeSet;
 
+use api_client::{ObjectKey, WatchEvent};
 use bus::Delivery;
 use k8s_api::convert::{barrier_map_from_object, launch_pod_from_object};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod};
-use kube::{ResourceExt, runtime::watcher};
+use kube::ResourceExt;
 use model::{
     error_chain::ErrorChain,
     ids::{PodKey, PodUid},
     launch::{BARRIER_SUFFIX, BarrierMap, Started},
+    watch::Version,
 };
 use service_kit::clock;
 use tokio::time::Instant;
 use tracing::{debug, warn};
 
 use super::{Driver, Written};
-use crate::{
-    cluster::WriteError,
-    tracked::{Tracked, parse_version},
-};
+use crate::{cluster::WriteError, tracked::Tracked};
 
 impl Driver {
-    pub(super) fn on_pod(&mut self, event: watcher::Event<Pod>) -> BTreeSet<PodKey> {
+    pub(super) fn on_pod(&mut self, event: WatchEvent<Pod>) -> BTreeSet<PodKey> {
         match event {
-            watcher::Event::Init => {
+            WatchEvent::ListBegun => {
                 self.unlisted_pods = self.tracked.keys().cloned().collect();
                 BTreeSet::new()
             }
-            watcher::Event::InitApply(pod) | watcher::Event::Apply(pod) => {
-                self.see_pod(&pod).into_iter().collect()
+            WatchEvent::Seen(pod) => self.see_pod(&pod).into_iter().collect(),
+            WatchEvent::Unreadable(key) => {
+                self.unlisted_pods.remove(&key_of(&key, &key.name));
+                BTreeSet::new()
             }
-            watcher::Event::Delete(pod) => {
-                let gone = key_of(pod.namespace(), &pod.name_any());
-                let uid = pod.uid().unwrap_or_default();
-                self.forget(&gone, &PodUid::new(uid));
+            WatchEvent::Gone(key) => {
+                let gone = key_of(&key, &key.name);
+                self.forget(&gone, &PodUid::new(key.uid));
                 BTreeSet::from([gone])
             }
-            watcher::Event::InitDone => {
+            WatchEvent::ListEnded => {
                 let gone = std::mem::take(&mut self.unlisted_pods);
                 for pod in &gone {
                     self.tracked.remove(pod);
@@ -80,8 +80,8 @@ impl Driver {
         self.unlisted_pods.remove(&key);
         match self.tracked.get_mut(&key) {
             Some(tracked) if tracked.launch.pod.uid == launch.pod.uid => {
-                let version = |of: &Tracked| parse_version(&of.launch.pod.version);
-                if parse_version(&launch.pod.version) < version(tracked) {
+                let version = |of: &Tracked| Version::parse(&of.launch.pod.version);
+                if Version::parse(&launch.pod.version) < version(tracked) {
                     return None; // Overtaken by the answer to our own write.
                 }
                 tracked.launch = launch;
@@ -94,31 +94,40 @@ impl Driver {
         Some(key)
     }
 
-    pub(super) fn on_map(&mut self, event: watcher::Event<ConfigMap>) -> BTreeSet<PodKey> {
+    pub(super) fn on_map(&mut self, event: WatchEvent<ConfigMap>) -> BTreeSet<PodKey> {
         match event {
-            watcher::Event::Init => {
+            WatchEvent::ListBegun => {
                 self.unlisted_maps = self.maps.keys().cloned().collect();
                 BTreeSet::new()
             }
-            watcher::Event::InitApply(map) | watcher::Event::Apply(map) => {
-                let pod = pod_of(&map);
+            WatchEvent::Seen(map) => {
+                let pod = pod_of(&ObjectKey::of(&map));
                 if let Some(pod) = &pod {
                     self.unlisted_maps.remove(pod);
                     self.see_map(pod, barrier_map_from_object(&map));
                 }
                 pod.into_iter().collect()
             }
-            watcher::Event::Delete(map) => {
-                let Some(pod) = pod_of(&map) else {
+            WatchEvent::Unreadable(key) => {
+                if let Some(pod) = pod_of(&key) {
+                    self.unlisted_maps.remove(&pod);
+                }
+                BTreeSet::new()
+            }
+            WatchEvent::Gone(key) => {
+                let Some(pod) = pod_of(&key) else {
                     return BTreeSet::new();
                 };
-                let uid = map.uid().unwrap_or_default();
-                if self.maps.get(&pod).is_some_and(|known| known.uid == uid) {
+                if self
+                    .maps
+                    .get(&pod)
+                    .is_some_and(|known| known.uid == key.uid)
+                {
                     self.maps.remove(&pod);
                 }
                 BTreeSet::from([pod])
             }
-            watcher::Event::InitDone => {
+            WatchEvent::ListEnded => {
                 self.are_maps_listed = true;
                 let gone = std::mem::take(&mut self.unlisted_maps);
                 for pod in &gone {
@@ -132,8 +141,8 @@ impl Driver {
 
     fn see_map(&mut self, pod: &PodKey, map: BarrierMap) {
         let known = self.maps.get(pod);
-        let is_older =
-            known.is_some_and(|known| parse_version(&map.version) < parse_version(&known.version));
+        let is_older = known
+            .is_some_and(|known| Version::parse(&map.version) < Version::parse(&known.version));
         if map.is_labelled
             && let Some(tracked) = self.tracked.get_mut(pod)
         {
@@ -288,16 +297,15 @@ impl Driver {
     }
 }
 
-fn key_of(namespace: Option<String>, name: &str) -> PodKey {
+fn key_of(object: &ObjectKey, name: &str) -> PodKey {
     PodKey {
-        namespace: namespace.unwrap_or_default().as_str().into(),
+        namespace: object.namespace.as_str().into(),
         name: name.into(),
     }
 }
 
 /// The pod that a ConfigMap is named after.
-fn pod_of(map: &ConfigMap) -> Option<PodKey> {
-    let name = map.name_any();
-    let pod = name.strip_suffix(BARRIER_SUFFIX)?;
-    Some(key_of(map.namespace(), pod))
+fn pod_of(map: &ObjectKey) -> Option<PodKey> {
+    let pod = map.name.strip_suffix(BARRIER_SUFFIX)?;
+    Some(key_of(map, pod))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
+use api_client::ObjectKey;
 use http::{Request, Response};
 use kube::{Client, client::Body};
 use prometheus_client::registry::Registry;
@@ -71,7 +72,7 @@ fn blocked_driver() -> (Driver, Requests) {
 
 impl Driver {
     fn see(&mut self, version: u64) {
-        let event = watcher::Event::Apply(pod(version));
+        let event = WatchEvent::Seen(pod(version));
         self.step(Event::Pod(Box::new(event)));
     }
 
@@ -122,7 +123,7 @@ async fn a_blocked_pod_costs_one_look_at_each_wake() {
         assert_eq!((looked.in_vain, driver.wakes.len()), (in_vain, 1));
     }
     // It goes with the pod.
-    let gone = watcher::Event::Delete(pod(2));
+    let gone = WatchEvent::Gone(ObjectKey::of(&pod(2)));
     driver.step(Event::Pod(Box::new(gone)));
     assert!(driver.wakes.is_empty() && driver.maps.is_empty());
 }

@@ -1,6 +1,12 @@
-//! What the scheduler writes of pods, and the events it tells.
+//! The scheduler's watch of new pods, its writes of pods, and its events.
 
-use api_client::events::{self, Telling};
+use std::future::ready;
+
+use api_client::{
+    WatchEvent,
+    events::{self, EventDraft},
+    watch,
+};
 use crr_rules::{About, CrrEvent, GateWrite, PodView};
 use futures::{Stream, StreamExt};
 use jiff::Timestamp;
@@ -12,10 +18,10 @@ use k8s_openapi::{
 use kube::{
     Api, Resource, ResourceExt,
     api::{Patch, PatchParams},
-    runtime::{WatchStreamExt, watcher},
 };
 use model::{
     crr::Crr,
+    error_chain::ErrorChain,
     ids::{PodKey, PodUid},
     labels,
 };
@@ -24,34 +30,33 @@ use tracing::warn;
 
 use super::{Cluster, WriteError};
 
-/// Who tells our events.
+/// `reportingComponent` of our events.
 const COMPONENT: &str = "crr-scheduler";
 
-/// By this name users of OpenKruise find the events on pods: it is its node daemon's.
+/// `source.component` of events on pods: OpenKruise's node daemon, where its users look for them.
 const SOURCE_ON_PODS: &str = "kruise-daemon-crr";
 
 // === impl Cluster ===
 
 impl Cluster {
-    /// Every pod whose readiness gate is ours to open, as it is and as it changes.
+    /// Every pod with our readiness gate, listed or changed.
     pub(crate) fn watch_gated_pods(&self) -> impl Stream<Item = model::pod::Pod> + Send + use<> {
         let selector = format!("{}=true", labels::READINESS_GATE);
         let config = self.watch_config().labels(&selector);
-        let api: Api<Pod> = Api::all(self.client.clone());
-        let objects = watcher(api, config).default_backoff().applied_objects();
-        objects.filter_map(async |object| match object {
-            Ok(object) => k8s_api::convert::pod_from_object(&object)
-                .inspect_err(|error| warn!(pod = object.name_any(), %error, "Pod cannot be read"))
-                .ok(),
-            Err(error) => {
-                warn!(%error, "Watch of gated pods failed, trying again");
-                None
-            }
+        let events = watch::<Pod>(Api::all(self.client.clone()), config, "gated pods");
+        events.filter_map(|event| {
+            ready(match event {
+                WatchEvent::Seen(object) => read(&object),
+                WatchEvent::ListBegun
+                | WatchEvent::Unreadable(_)
+                | WatchEvent::Gone(_)
+                | WatchEvent::ListEnded => None,
+            })
         })
     }
 
-    /// Opens or shuts a pod's readiness gate and returns the pod as written. Conditions merge by their type, so that
-    /// only the gate's are touched; the version keeps another writer's entry from being lost.
+    /// Opens or shuts a pod's readiness gate. Returns the pod as written. Conditions merge by their type, so that only those of
+    /// the readiness gate change; the version guards the entries of other writers.
     pub(crate) async fn write_gate(
         &self,
         pod: &PodKey,
@@ -80,7 +85,6 @@ impl Cluster {
             "status": { "conditions": conditions },
         });
         let parameters = PatchParams::default();
-        let _room = self.room().await;
         let object = self
             .pods(pod)
             .patch_status(pod.name.as_str(), &parameters, &Patch::Strategic(&patch))
@@ -88,7 +92,7 @@ impl Cluster {
         Ok(view_of(pod, &object))
     }
 
-    /// Has the kubelet look at the pod now: any changed annotation wakes its worker (facts, measured).
+    /// Makes the kubelet sync the pod now: any changed annotation wakes its worker (facts, measured).
     pub(crate) async fn nudge(
         &self,
         pod: &PodKey,
@@ -102,14 +106,13 @@ impl Cluster {
             },
         });
         let parameters = PatchParams::default();
-        let _room = self.room().await;
         self.pods(pod)
             .patch_metadata(pod.name.as_str(), &parameters, &Patch::Merge(&patch))
             .await?;
         Ok(())
     }
 
-    /// Tells an event. One that is there already, told by an earlier leader, is left as it is.
+    /// Publishes an event. One that an earlier leader published stays as it is.
     pub(crate) async fn tell(
         &self,
         crr: &Crr,
@@ -128,7 +131,7 @@ impl Cluster {
             About::Container(name) => part_of_pod(crr, format!("spec.containers{{{name}}}")),
             About::Sidecar(name) => part_of_pod(crr, format!("spec.initContainers{{{name}}}")),
         };
-        let telling = Telling {
+        let draft = EventDraft {
             component: COMPONENT,
             source: match &event.about {
                 About::Crr => COMPONENT,
@@ -143,8 +146,7 @@ impl Cluster {
             reason: event.reason,
             message: &event.message,
         };
-        let _room = self.room().await;
-        Ok(events::tell(&self.client, telling, now).await?)
+        events::publish_event(&self.client, draft, now).await
     }
 
     fn pods(&self, pod: &PodKey) -> Api<Pod> {
@@ -152,7 +154,7 @@ impl Cluster {
     }
 }
 
-/// A container of the CRR's pod, in the words in which the kubelet names one in its events.
+/// Reference to a container of the CRR's pod, in the form of the kubelet's events.
 fn part_of_pod(crr: &Crr, field_path: String) -> ObjectReference {
     ObjectReference {
         api_version: Some("v1".to_owned()),
@@ -164,11 +166,20 @@ fn part_of_pod(crr: &Crr, field_path: String) -> ObjectReference {
     }
 }
 
+fn read(object: &Pod) -> Option<model::pod::Pod> {
+    k8s_api::convert::pod_from_object(object)
+        .inspect_err(|error| {
+            let (ns, pod) = (object.namespace(), object.name_any());
+            warn!(ns, pod, error = %ErrorChain(error), "Pod cannot be read");
+        })
+        .ok()
+}
+
 pub(super) fn view_of(key: &PodKey, object: &Pod) -> Option<PodView> {
     match k8s_api::convert::pod_from_object(object) {
         Ok(pod) => Some(PodView::Present(Box::new(pod))),
         Err(error) => {
-            warn!(pod = %key, %error, "Pod status cannot be read");
+            warn!(pod = %key, error = %ErrorChain(&error), "Pod status cannot be read");
             None
         }
     }

@@ -2,7 +2,7 @@
 //!
 //! Owns the requests' tasks and the pod watches. Each request ends as an event of the driver.
 
-use api_client::events::insist;
+use api_client::events::publish_with_retry;
 use bus::{Bus, RequestError};
 use crr_rules::{CrrEvent, GateWrite, Plan, PodView, Silence, Write, order_book::ANSWER_WITHIN};
 use futures::{StreamExt, pin_mut};
@@ -159,7 +159,7 @@ impl Driver {
             }
             let (cluster, crr) = (self.cluster.clone(), tracked.crr.clone());
             self.requests.spawn(async move {
-                if let Err(error) = insist(|| cluster.tell(&crr, &event, now)).await {
+                if let Err(error) = publish_with_retry(|| cluster.tell(&crr, &event, now)).await {
                     let error = ErrorChain(&error).to_string();
                     debug!(crr = %crr.key, event.name, error, "Event was not told");
                 }

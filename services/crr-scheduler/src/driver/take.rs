@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 
+use api_client::WatchEvent;
 use bus::Delivery;
 use crr_rules::{PodView, Silence};
 use k8s_api::crd::ContainerRecreateRequest;
@@ -12,6 +13,7 @@ use model::{
     error_chain::ErrorChain,
     ids::{CrrKey, CrrUid, NodeName, OrderId, PodKey},
     order::{DropAnswer, OrderAnswer, StopReport},
+    watch::Version,
 };
 use service_kit::clock;
 use tokio::time::Instant;
@@ -19,18 +21,21 @@ use tracing::{debug, info, warn};
 
 use super::{Driver, WRITE_AGAIN_AFTER, Writing, Written};
 use crate::{
-    cluster::{CrrNews, WriteError},
-    tracked::{Tracked, parse_version},
+    cluster::{WriteError, crr_key},
+    tracked::Tracked,
 };
 
 impl Driver {
-    pub(super) fn on_crr(&mut self, news: CrrNews) -> BTreeSet<CrrKey> {
-        match news {
-            CrrNews::ListBegins => {
+    pub(super) fn on_crr(
+        &mut self,
+        event: WatchEvent<ContainerRecreateRequest>,
+    ) -> BTreeSet<CrrKey> {
+        match event {
+            WatchEvent::ListBegun => {
                 self.unlisted = self.crrs.keys();
                 BTreeSet::new()
             }
-            CrrNews::Seen(object) => {
+            WatchEvent::Seen(object) => {
                 let touched = self.on_object(&object);
                 let key = k8s_api::convert::crr_key(&object);
                 if let Some(tracked) = key.and_then(|key| self.crrs.get_mut(&key)) {
@@ -38,12 +43,12 @@ impl Driver {
                 }
                 touched
             }
-            CrrNews::Unreadable(crr) => {
-                self.unlisted.remove(&crr);
+            WatchEvent::Unreadable(key) => {
+                self.unlisted.remove(&crr_key(&key));
                 BTreeSet::new()
             }
-            CrrNews::Gone(crr) => self.on_gone(&crr),
-            CrrNews::ListEnds => {
+            WatchEvent::Gone(key) => self.on_gone(&crr_key(&key)),
+            WatchEvent::ListEnded => {
                 let gone = std::mem::take(&mut self.unlisted);
                 let touched = gone.iter().flat_map(|crr| self.on_gone(crr)).collect();
                 if std::mem::replace(&mut self.are_crrs_listed, true) {
@@ -279,7 +284,7 @@ impl Driver {
 fn is_older(view: &PodView, known: &PodView) -> bool {
     match (view, known) {
         (PodView::Present(view), PodView::Present(known)) => {
-            view.uid == known.uid && parse_version(&view.version) < parse_version(&known.version)
+            view.uid == known.uid && Version::parse(&view.version) < Version::parse(&known.version)
         }
         (PodView::Unknown | PodView::Gone, _) | (_, PodView::Unknown | PodView::Gone) => false,
     }

@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 
+use api_client::ObjectKey;
 use http::{Request, Response};
 use kube::{Client, client::Body};
 use prometheus_client::registry::Registry;
@@ -53,7 +54,7 @@ fn key(name: &str) -> CrrKey {
 }
 
 fn apply(object: ContainerRecreateRequest) -> Event {
-    Event::Crr(CrrNews::Seen(Box::new(object)))
+    Event::Crr(Box::new(WatchEvent::Seen(object)))
 }
 
 fn written(
@@ -73,7 +74,7 @@ fn written(
 impl Driver {
     /// Its list is whole, and holds these.
     async fn listed(mut self, objects: Vec<ContainerRecreateRequest>) -> Self {
-        let begin = Event::Crr(CrrNews::ListBegins);
+        let begin = Event::Crr(Box::new(WatchEvent::ListBegun));
         for event in [begin].into_iter().chain(objects.into_iter().map(apply)) {
             self.handle(event).await;
             assert!(
@@ -81,7 +82,8 @@ impl Driver {
                 "nothing is done before the list is whole"
             );
         }
-        self.handle(Event::Crr(CrrNews::ListEnds)).await;
+        self.handle(Event::Crr(Box::new(WatchEvent::ListEnded)))
+            .await;
         self
     }
 
@@ -118,7 +120,13 @@ async fn a_conflict_with_what_was_not_seen_yet_waits_for_it() {
 async fn an_answer_for_a_deleted_request_is_none_for_its_namesake() {
     let (old, new) = (object("a", "1", "1"), object("a", "2", "5"));
     let mut driver = driver().await.listed(vec![old.clone()]).await;
-    driver.handle(Event::Crr(CrrNews::Gone(key("a")))).await;
+    let gone = ObjectKey {
+        namespace: "shop".to_owned(),
+        name: "a".to_owned(),
+        uid: "1".to_owned(),
+    };
+    let gone = WatchEvent::Gone(gone);
+    driver.handle(Event::Crr(Box::new(gone))).await;
     driver.handle(apply(new)).await;
     driver
         .handle(written(&old, Ok(object("a", "1", "4"))))

@@ -1,9 +1,6 @@
 //! A client on a server that is busy, silent, or stops in the middle of an answer; time is virtual.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::StreamExt;
 use http_body_util::{StreamBody, combinators::UnsyncBoxBody};
@@ -12,20 +9,20 @@ use kube::{
     Api, Client,
     api::{PostParams, WatchParams},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 use tower::service_fn;
 
 use super::*;
 use crate::WriteError;
 
-const SERVICE: Patience = Patience {
-    within: Some(SERVICE_WITHIN),
+const SERVICE: RequestPolicy = RequestPolicy {
     retries: Retries::None,
+    at_once: None,
 };
 
-const REVIEWER: Patience = Patience {
-    within: Some(SERVICE_WITHIN),
+const REVIEWER: RequestPolicy = RequestPolicy {
     retries: Retries::Brief,
+    at_once: None,
 };
 
 /// An event of a watch.
@@ -49,11 +46,11 @@ fn stalled(text: &'static str) -> ServerBody {
     StreamBody::new(begin.chain(futures::stream::pending())).boxed_unsync()
 }
 
-/// What the server does with every request: an answer, or silence.
+/// The answer to every request; `None` if there is none.
 type Behaviour = fn() -> Option<(u16, ServerBody)>;
 
-/// A client of such a server, and how many requests it has got.
-fn client_of(behaviour: Behaviour, patience: Patience) -> (Api<ConfigMap>, Arc<AtomicUsize>) {
+/// A client of such a server, and the number of requests that arrived there.
+fn client_of(behaviour: Behaviour, policy: RequestPolicy) -> (Api<ConfigMap>, Arc<AtomicUsize>) {
     let requests = Arc::new(AtomicUsize::new(0));
     let counter = requests.clone();
     let server = service_fn(move |_: Request<Body>| {
@@ -70,7 +67,7 @@ fn client_of(behaviour: Behaviour, patience: Patience) -> (Api<ConfigMap>, Arc<A
             }
         }
     });
-    let client = Client::new(patience.wrap(server), "shop");
+    let client = Client::new(policy.wrap(Some(ANSWER_WITHIN), server), "shop");
     (Api::default_namespaced(client), requests)
 }
 
@@ -85,7 +82,7 @@ async fn write(maps: &Api<ConfigMap>) -> Result<ConfigMap, WriteError> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_told_of_at_once_to_who_plans_again() {
+async fn a_caller_with_its_own_retries_gets_the_error_at_once() {
     let (maps, requests) = client_of(busy, SERVICE);
     let start = Instant::now();
     assert!(matches!(write(&maps).await, Err(WriteError::Failed(_))));
@@ -95,7 +92,7 @@ async fn a_busy_server_is_told_of_at_once_to_who_plans_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_busy_server_is_asked_again_for_two_seconds_at_most() {
+async fn brief_retries_take_two_seconds_at_most() {
     let (maps, requests) = client_of(busy, REVIEWER);
     let start = Instant::now();
     assert!(maps.get("web").await.is_err());
@@ -110,11 +107,11 @@ async fn a_server_that_never_answers_fails_the_write() {
     let error = write(&maps).await.unwrap_err();
     assert!(matches!(error, WriteError::Failed(_)));
     assert_eq!(error.refusal(), None);
-    assert_eq!(start.elapsed(), SERVICE_WITHIN);
+    assert_eq!(start.elapsed(), ANSWER_WITHIN);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_server_that_stops_in_the_middle_of_an_answer_fails_the_read() {
+async fn a_stalled_answer_fails_the_read() {
     let (maps, _) = client_of(|| Some((200, stalled(r#"{"kind":"#))), SERVICE);
     let start = Instant::now();
     let error = maps.get("web").await.unwrap_err();
@@ -122,7 +119,7 @@ async fn a_server_that_stops_in_the_middle_of_an_answer_fails_the_read() {
         error.to_string().contains("did not answer in full"),
         "{error}"
     );
-    assert_eq!(start.elapsed(), SERVICE_WITHIN);
+    assert_eq!(start.elapsed(), ANSWER_WITHIN);
 }
 
 #[tokio::test(start_paused = true)]
@@ -132,6 +129,30 @@ async fn a_watch_is_not_cut() {
     let events = maps.watch(&WatchParams::default(), "0").await.unwrap();
     let mut events = std::pin::pin!(events);
     assert!(matches!(events.next().await, Some(Ok(_))));
-    let later = SERVICE_WITHIN * 4;
+    let later = ANSWER_WITHIN * 4;
     assert!(timeout(later, events.next()).await.is_err());
+}
+
+/// Requests that the limit holds back do not arrive at the server, and their deadline has not begun.
+#[tokio::test(start_paused = true)]
+async fn a_request_above_the_limit_waits_until_another_ends() {
+    let two_at_once = RequestPolicy {
+        at_once: Some(2),
+        ..SERVICE
+    };
+    let (maps, requests) = client_of(|| None, two_at_once);
+    let start = Instant::now();
+    let writes = futures::future::join3(write(&maps), write(&maps), write(&maps));
+    let watch = async {
+        sleep(ANSWER_WITHIN / 2).await;
+        assert_eq!(requests.load(Ordering::Relaxed), 2, "the third waits");
+        let wait = Duration::from_secs(1);
+        let _never_answered = timeout(wait, maps.watch(&WatchParams::default(), "0")).await;
+        assert_eq!(requests.load(Ordering::Relaxed), 3, "a watch does not");
+        sleep(ANSWER_WITHIN / 2).await;
+        assert_eq!(requests.load(Ordering::Relaxed), 4, "two have ended");
+    };
+    let ((first, second, third), ()) = futures::future::join(writes, watch).await;
+    assert!(first.is_err() && second.is_err() && third.is_err());
+    assert_eq!(start.elapsed(), ANSWER_WITHIN * 2);
 }

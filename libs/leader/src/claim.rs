@@ -1,22 +1,21 @@
-//! When to take, renew or give up a lease: the part without IO.
+//! When to take, renew or give up a Lease: the part without IO.
 //!
-//! Clocks of two machines are never compared: a foreign lease has expired when *we* have seen it unchanged
-//! for its whole duration.
+//! Clocks of two machines are never compared: a foreign Lease has expired once this replica has seen it unchanged for its
+//! whole duration.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// How long a lease lasts, and when it is renewed.
+/// Duration and renewal of a Lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Timing {
-    /// A lease that nobody renews for this long is free.
+    /// A Lease without renewal for this long is free.
     pub duration: Duration,
     /// The holder renews this often.
     pub renew_every: Duration,
-    /// A holder that could not renew for this long stops leading, whatever request is under way. It counts from before
-    /// its last renewal left, others count from after they saw it: shorter than `duration`, so that two never lead at
-    /// once.
+    /// A holder without renewal for this long stops leading, whatever request is under way. Shorter than `duration`, so that
+    /// two never lead at once: the holder counts from before it sent the last renewal, others from after they saw it.
     pub give_up_after: Duration,
 }
 
@@ -30,20 +29,20 @@ impl Default for Timing {
     }
 }
 
-/// What to do about the lease now.
+/// The next step of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Write ourselves into it.
+    /// Write our identity into the Lease.
     Take,
-    /// We hold it: write it again.
+    /// We hold the Lease: write it again.
     Renew,
-    /// We held it and could not renew in time: stop leading.
+    /// We held the Lease and did not renew it in time: stop leading.
     GiveUp,
-    /// Nothing before that moment, or before the lease changes.
+    /// Do nothing before this moment, or before the Lease changes.
     WaitUntil(Instant),
 }
 
-/// What is known of the lease, and since when.
+/// The known state of the Lease, and since when.
 #[derive(Clone, Debug)]
 pub struct Claim {
     identity: String,
@@ -53,17 +52,17 @@ pub struct Claim {
 
 #[derive(Clone, Debug)]
 enum Observed {
-    /// Not looked at yet.
+    /// Not read yet.
     Nothing,
     /// It does not exist, or its holder has released it.
     Free,
-    /// Another holds it; the record was new to us at that moment.
+    /// Another replica holds it; we saw this version first at `seen_at`.
     Foreign {
         version: String,
         duration: Duration,
         seen_at: Instant,
     },
-    /// We hold it, renewed last at that moment (the moment the request left).
+    /// We hold it; the last renewal was sent at `renewed_at`.
     Ours { renewed_at: Instant },
 }
 
@@ -78,7 +77,7 @@ impl Claim {
         }
     }
 
-    /// Takes the lease as read: its holder, its version and how long it lasts.
+    /// Records the Lease as read.
     pub fn observe(
         &mut self,
         holder: Option<&str>,
@@ -90,13 +89,13 @@ impl Claim {
         self.observed = match (holder, &self.observed) {
             // any => Free
             (None | Some(""), _) => Observed::Free,
-            // Our own earlier write is read back: it says nothing new.
+            // Our own earlier write is read back: nothing new.
             (Some(holder), Observed::Ours { renewed_at }) if holder == self.identity => {
                 Observed::Ours {
                     renewed_at: *renewed_at,
                 }
             }
-            // A lease under our name that we do not remember taking: an earlier life of ours. Free.
+            // Our identity, but not taken by this process: left by an earlier process of ours. Free.
             (Some(holder), _) if holder == self.identity => Observed::Free,
             // Foreign => Foreign, the clock goes on while the record is the same
             (
@@ -120,7 +119,7 @@ impl Claim {
         };
     }
 
-    /// Our write was taken; `sent_at` is when it left.
+    /// Records an accepted write, which was sent at `sent_at`.
     pub fn written(&mut self, sent_at: Instant) {
         // Free | Foreign (expired) | Ours => Ours
         self.observed = Observed::Ours {
@@ -128,7 +127,7 @@ impl Claim {
         };
     }
 
-    /// The lease does not exist.
+    /// Records that the Lease does not exist.
     pub fn observe_absence(&mut self) {
         // any => Free
         self.observed = Observed::Free;
@@ -138,7 +137,7 @@ impl Claim {
         matches!(self.observed, Observed::Ours { .. })
     }
 
-    /// When we stop leading unless we renew before; `None` when we do not lead.
+    /// The end of our leadership without another renewal; `None` if we do not lead.
     pub fn gives_up_at(&self) -> Option<Instant> {
         match &self.observed {
             Observed::Ours { renewed_at } => Some(*renewed_at + self.timing.give_up_after),
@@ -146,7 +145,7 @@ impl Claim {
         }
     }
 
-    /// We stop leading: the lease is looked at as another's that is new to us.
+    /// Stops leading: the Lease counts as a foreign one, seen first at `now`.
     pub fn give_up(&mut self, now: Instant) {
         // Ours => Foreign
         self.observed = Observed::Foreign {

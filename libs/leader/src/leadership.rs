@@ -1,9 +1,9 @@
-//! What a replica knows of its leadership, and work that is done only while it lasts.
+//! The leadership of a replica, and work that runs only while it lasts.
 
 use tokio::{select, sync::watch};
 use tracing::info;
 
-/// Whether this replica leads; changes are waited for.
+/// The current leadership of this replica, with waits for its changes.
 #[derive(Clone, Debug)]
 pub struct Leadership(pub(crate) watch::Receiver<bool>);
 
@@ -14,21 +14,21 @@ impl Leadership {
         *self.0.borrow()
     }
 
-    /// Returns once this replica leads; never when the elector is gone.
+    /// Returns once this replica leads; never if the elector has ended.
     pub async fn wait_held(&mut self) {
         if self.0.wait_for(|held| *held).await.is_err() {
             std::future::pending::<()>().await;
         }
     }
 
-    /// Returns once this replica does not lead, or the elector is gone.
+    /// Returns once this replica does not lead, or the elector has ended.
     pub async fn wait_lost(&mut self) {
-        // An elector that is gone renews nothing: lost as well.
+        // Without an elector there are no renewals: the leadership is lost too.
         let _gone = self.0.wait_for(|held| !*held).await;
     }
 
-    /// Works while this replica leads, and begins anew each time it comes to lead; `lost` is told each time that it no
-    /// longer does. Returns with the work's own end.
+    /// Runs `work` while this replica leads, from its beginning in each period of leadership, and `lost` after each period.
+    /// Returns the result of the work once it ends by itself.
     pub async fn lead<W: Future>(
         &mut self,
         mut work: impl FnMut() -> W,

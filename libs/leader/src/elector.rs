@@ -1,7 +1,7 @@
-//! The loop around a claim: one watch on the Lease, and a write when the claim says so.
+//! The loop around a claim: one watch of the Lease, and its writes.
 //!
-//! Owns the requests. A standby reads nothing but its watch; a leader writes once per `renew_every`. Whatever keeps a
-//! write from succeeding, the next comes after a pause, and leadership ends on time.
+//! Owns the requests. A standby only watches; a leader writes once per `renew_every`. After every failed write there is a
+//! pause, and leadership ends on time whatever the error.
 
 use std::{
     ops::ControlFlow,
@@ -20,6 +20,7 @@ use kube::{
     api::{ObjectMeta, PostParams},
     runtime::{WatchStreamExt, watcher},
 };
+use model::{error_chain::ErrorChain, retry::Doubling, watch::Version};
 use tokio::{
     select,
     sync::watch,
@@ -29,17 +30,18 @@ use tracing::{debug, info, warn};
 
 use crate::{Claim, Leadership, Step, Timing};
 
-/// A request that takes longer than this has failed: shorter than the time to give up.
+/// Deadline of one request; shorter than the time after which a leader gives up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Bounds of the pause after a write that failed; it doubles. The API server may refuse writes for hours (a full etcd,
-/// a webhook that is away, a right that was lost) and still be asked by every replica.
-const PAUSES: [Duration; 2] = [Duration::from_millis(500), Duration::from_secs(5)];
+/// Pauses after failed writes. The API server may reject writes for hours (a full etcd, an unavailable webhook, a missing
+/// permission), and every replica retries.
+const PAUSES: Doubling = Doubling::new(Duration::from_millis(500), Duration::from_secs(5));
 
-/// All requests of a release. With a write that is let end before, less than the services take to end.
+/// Deadline of a release. Together with a write that is still under way, shorter than the shutdown of a service.
 const RELEASE_WITHIN: Duration = Duration::from_secs(2);
 const RELEASE_TRIES: u32 = 2;
 
+/// Why the Lease was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum LeaseError {
     #[error("failed to write the lease {name}")]
@@ -49,10 +51,10 @@ pub enum LeaseError {
         source: Box<kube::Error>,
     },
     #[error("the write of the lease {name} was not answered in time")]
-    Slow { name: String },
+    TimedOut { name: String },
 }
 
-/// Contends for one Lease on behalf of one replica.
+/// A replica that contends for a Lease.
 pub struct Elector {
     api: Api<Lease>,
     name: String,
@@ -60,12 +62,12 @@ pub struct Elector {
     timing: Timing,
     now: fn() -> Timestamp,
     held: watch::Sender<bool>,
-    /// As last read or written: its resourceVersion guards the next write.
+    /// The Lease as last read or written; its resourceVersion guards the next write.
     lease: Option<Lease>,
     claim: Claim,
-    /// A write failed, and the lease was not read since: the server may have taken it.
+    /// A write failed and the Lease was not read since: the server may have accepted the write.
     is_unsure: bool,
-    /// Writes that failed one after the other.
+    /// Number of consecutive failed writes.
     failures: u32,
     paused_until: Instant,
 }
@@ -73,13 +75,13 @@ pub struct Elector {
 // === impl LeaseError ===
 
 impl LeaseError {
-    /// Another wrote first: no trouble.
+    /// True if another replica wrote first.
     fn is_conflict(&self) -> bool {
         match self {
             Self::Write { source, .. } => {
                 matches!(&**source, kube::Error::Api(status) if status.code == 409)
             }
-            Self::Slow { .. } => false,
+            Self::TimedOut { .. } => false,
         }
     }
 }
@@ -87,8 +89,8 @@ impl LeaseError {
 // === impl Elector ===
 
 impl Elector {
-    /// `identity` is unique among the replicas, such as the pod's name; `now` stamps the written times,
-    /// which nobody decides by.
+    /// `identity`: unique among the replicas, such as the pod's name. `now`: clock of the times in the Lease, which no
+    /// decision uses.
     pub fn new(
         api: Api<Lease>,
         name: impl Into<String>,
@@ -114,24 +116,31 @@ impl Elector {
         }
     }
 
+    /// The leadership of this replica, for the tasks that depend on it.
     pub fn leadership(&self) -> Leadership {
         Leadership(self.held.subscribe())
     }
 
-    /// Contends until `end` is ready, then releases the lease so that another may take it at once.
+    /// Contends until `end` is ready, then releases the Lease, so that another replica can take it at once.
     pub async fn run(mut self, end: impl Future<Output = ()>) {
         let config = watcher::Config::default().fields(&format!("metadata.name={}", self.name));
         let events = watcher(self.api.clone(), config).default_backoff();
-        let mut events = pin!(events.map_err(|error| warn!(%error, "Lease watch failed")));
+        let mut events =
+            pin!(events.map_err(
+                |error| warn!(error = %ErrorChain(&error), "Lease watch failed; retrying")
+            ));
         let mut end = pin!(end);
         loop {
             let now = Instant::now();
             let wake_at = match self.claim.next_step(now) {
                 Step::WaitUntil(moment) => moment,
                 Step::GiveUp => {
-                    warn!(lease = self.name, "Lease could not be renewed in time");
+                    warn!(
+                        lease = self.name,
+                        "Lease was not renewed in time; no longer leading"
+                    );
                     self.claim.give_up(now);
-                    self.tell();
+                    self.publish();
                     continue;
                 }
                 Step::Take | Step::Renew if now < self.paused_until => self.paused_until,
@@ -149,7 +158,7 @@ impl Elector {
             }
         }
         if timeout(RELEASE_WITHIN, self.release()).await.is_err() {
-            warn!(lease = self.name, "Lease not released: it will expire");
+            warn!(lease = self.name, "Lease was not released; it will expire");
         }
     }
 
@@ -167,15 +176,12 @@ impl Elector {
                 }
             }
         }
-        self.tell();
+        self.publish();
     }
 
     fn read(&mut self, lease: Lease) {
-        let is_older = self
-            .lease
-            .as_ref()
-            .is_some_and(|known| version(known) > version(&lease));
-        if is_older {
+        let known = self.lease.as_ref();
+        if known.is_some_and(|known| version(known) > version(&lease)) {
             return;
         }
         let spec = lease.spec.as_ref();
@@ -190,8 +196,8 @@ impl Elector {
         self.lease = Some(lease);
     }
 
-    /// Takes or renews, and looks what is there if that failed. Breaks when the end comes, but lets the write end
-    /// first: only then is it known what there is to release.
+    /// Writes the Lease, and reads it if that failed. Breaks at `end`, but only after the write: its result decides whether
+    /// there is a Lease to release.
     async fn attempt(&mut self, mut end: Pin<&mut impl Future<Output = ()>>) -> ControlFlow<()> {
         let sent_at = Instant::now();
         let (result, flow) = {
@@ -207,12 +213,12 @@ impl Elector {
                 self.claim.written(sent_at);
                 self.is_unsure = false;
                 self.failures = 0;
-                self.tell();
+                self.publish();
                 return flow;
             }
             Err(error) => self.on_failure(&error),
         }
-        // Once it is time to give up, nothing comes before that.
+        // Giving up comes before every request.
         if flow.is_break() || self.claim.next_step(Instant::now()) == Step::GiveUp {
             return flow;
         }
@@ -223,19 +229,17 @@ impl Elector {
     }
 
     fn on_failure(&mut self, error: &LeaseError) {
-        let [shortest, longest] = PAUSES;
-        let pause = shortest.saturating_mul(2_u32.saturating_pow(self.failures));
         self.is_unsure = true;
         if error.is_conflict() && self.failures == 0 {
-            debug!(lease = self.name, "Another wrote the lease first");
+            debug!(lease = self.name, "Another replica wrote the Lease first");
         } else {
-            warn!(lease = self.name, error = %error, "Lease was not written");
-            self.paused_until = Instant::now() + pause.min(longest);
+            warn!(lease = self.name, error = %ErrorChain(error), "Lease was not written; retrying");
+            self.paused_until = Instant::now() + PAUSES.pause(self.failures);
         }
         self.failures = self.failures.saturating_add(1);
     }
 
-    /// After a failed write: looks what is there. If that fails too, the write will be tried again all the same.
+    /// Reads the Lease after a failed write. The write is retried even if this fails too.
     async fn refresh(&mut self) {
         match timeout_at(self.answered_by(), self.api.get_opt(&self.name)).await {
             Ok(Ok(Some(lease))) => {
@@ -247,18 +251,22 @@ impl Elector {
                 self.lease = None;
                 self.claim.observe_absence();
             }
-            Ok(Err(_)) | Err(_) => debug!(lease = self.name, "Lease was not read either"),
+            Ok(Err(error)) => {
+                debug!(lease = self.name, error = %ErrorChain(&error), "Lease was not read");
+            }
+            Err(_) => debug!(lease = self.name, "Lease was not read in time"),
         }
-        self.tell();
+        self.publish();
     }
 
-    /// When a request that leaves now has failed; never later than leadership ends.
+    /// Deadline of a request that is sent now; at most the end of leadership.
     fn answered_by(&self) -> Instant {
         let latest = Instant::now() + REQUEST_TIMEOUT;
         let give_up_at = self.claim.gives_up_at();
         give_up_at.map_or(latest, |at| at.min(latest))
     }
 
+    /// Creates or replaces the Lease.
     async fn put(&self, lease: Lease) -> Result<Lease, LeaseError> {
         let parameters = PostParams::default();
         let request = async {
@@ -273,12 +281,13 @@ impl Elector {
                 name: self.name.clone(),
                 source: Box::new(source),
             }),
-            Err(_) => Err(LeaseError::Slow {
+            Err(_) => Err(LeaseError::TimedOut {
                 name: self.name.clone(),
             }),
         }
     }
 
+    /// The Lease to write, for this holder.
     fn renewed(&self, holder: &str) -> Lease {
         let now = MicroTime((self.now)());
         let before = self
@@ -311,7 +320,8 @@ impl Elector {
         }
     }
 
-    fn tell(&self) {
+    /// Publishes the state of the claim as leadership.
+    fn publish(&self) {
         let is_ours = self.claim.is_ours();
         let changed = self
             .held
@@ -326,11 +336,11 @@ impl Elector {
         }
     }
 
-    /// Lets another take the lease at once. That is one request, unless it is not known what stands in the lease: then
-    /// it is read first, and so it is when somebody has written it since.
+    /// Clears the holder, so that another replica can take the Lease at once. One request, unless the content of the Lease is
+    /// unknown or it changed: then it is read first.
     async fn release(&mut self) {
         self.claim.give_up(Instant::now());
-        self.tell();
+        self.publish();
         if self.is_unsure {
             self.refresh().await;
         }
@@ -342,11 +352,14 @@ impl Elector {
                 Ok(_) => return info!(lease = self.name, "Lease released"),
                 Err(error) if error.is_conflict() => self.refresh().await,
                 Err(error) => {
-                    return warn!(lease = self.name, %error, "Lease not released: it will expire");
+                    return warn!(lease = self.name, error = %ErrorChain(&error), "Lease was not released; it will expire");
                 }
             }
         }
-        warn!(lease = self.name, "Lease not released: others write it too");
+        warn!(
+            lease = self.name,
+            "Lease was not released: other writers changed it"
+        );
     }
 
     fn is_under_our_name(&self) -> bool {
@@ -356,12 +369,8 @@ impl Elector {
     }
 }
 
-/// Resource versions of one object grow; what is no number counts as old.
-fn version(lease: &Lease) -> u64 {
-    lease
-        .resource_version()
-        .and_then(|version| version.parse().ok())
-        .unwrap_or(0)
+fn version(lease: &Lease) -> Version {
+    Version::parse(&lease.resource_version().unwrap_or_default())
 }
 
 #[cfg(test)]

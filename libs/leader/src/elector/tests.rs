@@ -1,4 +1,4 @@
-//! An elector at an API server that is well, refuses, is silent, or answers too late; time is virtual.
+//! An elector and an API server that accepts, rejects, ignores or delays writes; time is virtual.
 
 use std::{
     convert::Infallible,
@@ -16,15 +16,15 @@ use super::*;
 
 const NAME: &str = "leader";
 
-/// What the server does.
+/// Behaviour of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Well,
-    /// Refuses writes with this status.
+    /// Rejects writes with this status.
     Refuse(u16),
-    /// Answers nothing and does nothing.
+    /// Ignores requests.
     Silent,
-    /// Takes writes and answers them this much later.
+    /// Accepts writes and answers them after this time.
     Late(Duration),
 }
 
@@ -32,15 +32,15 @@ struct State {
     mode: Mode,
     lease: Option<Value>,
     version: u64,
-    /// When writes arrived.
+    /// Arrival times of writes.
     writes: Vec<Instant>,
-    /// When those arrived that were taken.
+    /// Arrival times of accepted writes.
     taken: Vec<Instant>,
-    /// Whose requests do not arrive any more.
+    /// Identity of the elector whose requests are lost.
     cut_off: Option<&'static str>,
 }
 
-/// The API server, with one Lease at most. Its watches tell nothing.
+/// The API server, with one Lease at most. Its watches give no events.
 #[derive(Clone)]
 struct Server(Arc<Mutex<State>>);
 
@@ -72,7 +72,7 @@ impl Server {
         holder.map(str::to_owned)
     }
 
-    /// Somebody else writes the lease and leaves its holder alone.
+    /// A foreign write that keeps the holder.
     fn touch(&self) {
         let mut state = self.state();
         state.version += 1;
@@ -188,7 +188,7 @@ async fn one_leads_and_hands_over_when_it_ends() {
     assert_eq!(writes, 2 * (1 + 19 + 1), "taken, renewed, released");
 }
 
-/// A server that refuses every write from the beginning, or once there is a leader, is asked now and then.
+/// The server rejects every write, from the beginning or once there is a leader.
 #[tokio::test(start_paused = true)]
 async fn refused_writes_are_not_hammered() {
     for status in [403, 409, 500, 503] {
@@ -229,7 +229,7 @@ async fn leads_again_when_writes_are_taken_again() {
     elector.run(script).await;
 }
 
-/// Whenever the server falls silent, and whatever is under way then: others may take the lease from the tenth second.
+/// At any moment, with any request under way: other replicas may take the Lease from the tenth second on.
 #[tokio::test(start_paused = true)]
 async fn stops_leading_in_time_when_nothing_is_answered() {
     for mode in [Mode::Silent, Mode::Late(seconds(60)), Mode::Refuse(500)] {
@@ -256,7 +256,7 @@ async fn stops_leading_in_time_when_nothing_is_answered() {
     }
 }
 
-/// A leader that the network is cut off from has stopped when another begins, whenever that is.
+/// A leader without network has stopped when another begins, at any moment.
 #[tokio::test(start_paused = true)]
 async fn two_never_lead_at_once() {
     for tenth in 0..100 {
@@ -281,8 +281,7 @@ async fn two_never_lead_at_once() {
     }
 }
 
-/// What was sent before the end is released all the same, be it the first write or a renewal, and be it answered before
-/// the end's patience is over or not.
+/// The first write or a renewal, answered before or after the deadline of the shutdown.
 #[tokio::test(start_paused = true)]
 async fn a_write_under_way_at_the_end_is_released_too() {
     for (late_from, end_at) in [(0, 1), (1000, 3500)] {
@@ -305,7 +304,7 @@ async fn a_write_under_way_at_the_end_is_released_too() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_lease_that_somebody_annotated_is_released_too() {
+async fn a_lease_with_a_foreign_write_is_released_too() {
     let server = Server::new();
     let elector = server.elector("a");
     let mut leadership = elector.leadership();
@@ -331,7 +330,7 @@ async fn a_lease_of_another_is_not_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_server_does_not_hold_the_end_up() {
+async fn a_silent_server_does_not_delay_the_shutdown() {
     let server = Server::new();
     let elector = server.elector("a");
     let mut leadership = elector.leadership();
