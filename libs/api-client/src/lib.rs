@@ -1,8 +1,8 @@
 //! Client of the API server: kube's client on a connection tuned for small requests, with limits, watches and events.
 //!
-//! Owns the connection's settings and the limits of requests (`policy.rs`). kube's own connector leaves Nagle's algorithm
-//! on: then the first request of a connection waits for the server's delayed acknowledgement of the handshake, 40 ms of a
-//! restart's 70.
+//! Owns the connection's settings and the limits of requests (`policy.rs`). kube's own connector leaves Nagle's
+//! algorithm on: then the first request of a connection waits for the server's delayed acknowledgement of the
+//! handshake, 40 ms of a restart's 70.
 
 pub mod events;
 mod policy;
@@ -48,8 +48,8 @@ pub enum ConnectError {
 
 /// The client of a service, by `KUBECONFIG` or the pod's service account. Sends nothing yet.
 ///
-/// All requests except watches end within half a minute. Their user agent is `podwright-<service>`, which audit logs and
-/// `managedFields` show.
+/// All requests except watches end within half a minute. Their user agent is `podwright-<service>`, which audit logs
+/// and `managedFields` show.
 ///
 /// # Errors
 /// No configuration is found, or its credentials cannot be read.

@@ -20,8 +20,8 @@ use kube::client::{Body, retry::RetryPolicy};
 use tokio::{sync::Semaphore, time::timeout};
 use tower::{BoxError, Service, retry::Retry, util};
 
-/// Deadline of a service's request, its whole answer included. Longer than any answer of a healthy server, such as a page
-/// of a large list; API servers themselves give up after 60 s.
+/// Deadline of a service's request, its whole answer included. Longer than any answer of a healthy server, such as a
+/// page of a large list; API servers themselves give up after 60 s.
 pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 
 /// Number and bounds of the pauses of [`Retries::Brief`]; two seconds in total at most.

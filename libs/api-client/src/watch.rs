@@ -1,6 +1,7 @@
 //! Watches that never end and that no object can stall.
 //!
-//! Owns the start of a watch, its retries and objects that cannot be decoded. The caller decides which objects to watch.
+//! Owns the start of a watch, its retries and objects that cannot be decoded. The caller decides which objects to
+//! watch.
 
 use std::{fmt::Debug, future::ready};
 
@@ -52,7 +53,8 @@ impl ObjectKey {
 
 /// An endless watch; failures are logged with the name `what` and retried with back-off.
 ///
-/// An object that does not decode gives [`WatchEvent::Unreadable`]. Without the guard it would end the watch, at every retry.
+/// An object that does not decode gives [`WatchEvent::Unreadable`]. Without the guard it would end the watch, at every
+/// retry.
 pub fn watch<K>(
     api: Api<DeserializeGuard<K>>,
     config: watcher::Config,
@@ -69,8 +71,8 @@ where
     })
 }
 
-/// The configuration of a watch of all objects. Streamed lists cost the API server less memory than pages; old servers do
-/// not support them.
+/// The configuration of a watch of all objects. Streamed lists cost the API server less memory than pages; old servers
+/// do not support them.
 pub fn watch_config(streaming_lists: bool) -> watcher::Config {
     let config = watcher::Config::default();
     if streaming_lists {

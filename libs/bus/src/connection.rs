@@ -21,7 +21,8 @@ use crate::{
     subjects,
 };
 
-/// Upper bounds of the pauses between attempts to connect. With the longest, 10,000 nodes reconnect at about 700 a second.
+/// Upper bounds of the pauses between attempts to connect. With the longest, 10,000 nodes reconnect at about 700 a
+/// second.
 const PAUSES: Doubling = Doubling::new(Duration::from_millis(50), Duration::from_secs(30));
 
 /// A connection that died without a word is noticed within three of these: well before a silent node is given up.
@@ -53,8 +54,8 @@ impl Bus {
     /// The client's name is the service's, on nodes `<service>/<node>`: see [`subjects::inbox`].
     ///
     /// # Errors
-    /// Credentials that cannot be read, or an unusable address. The CA's file may come later. All files may change: they
-    /// are read for each attempt.
+    /// Credentials that cannot be read, or an unusable address. The CA's file may come later. All files may change:
+    /// they are read for each attempt.
     pub async fn connect(args: &Args, client_name: &str) -> Result<Self, ConnectError> {
         let trouble = Arc::new(watch::Sender::new(None));
         let mut options = identify(args)
@@ -143,7 +144,7 @@ async fn log_event(event: Event) {
         Event::Disconnected => warn!("Disconnected from the bus"),
         // A permission violation is told here only; the call itself merely times out.
         Event::ServerError(error) => {
-            warn!(error = %ErrorChain(&error), "The bus reported an error")
+            warn!(error = %ErrorChain(&error), "The bus reported an error");
         }
         // Without its cause; `tell_trouble` has it.
         Event::ClientError(error) => debug!(%error, "The bus cannot be reached"),

@@ -1,7 +1,7 @@
 //! When to take, renew or give up a Lease: the part without IO.
 //!
-//! Clocks of two machines are never compared: a foreign Lease has expired once this replica has seen it unchanged for its
-//! whole duration.
+//! Clocks of two machines are never compared: a foreign Lease has expired once this replica has seen it unchanged for
+//! its whole duration.
 
 use std::time::Duration;
 
@@ -14,8 +14,9 @@ pub struct Timing {
     pub duration: Duration,
     /// The holder renews this often.
     pub renew_every: Duration,
-    /// A holder without renewal for this long stops leading, whatever request is under way. Shorter than `duration`, so that
-    /// two never lead at once: the holder counts from before it sent the last renewal, others from after they saw it.
+    /// A holder without renewal for this long stops leading, whatever request is under way. Shorter than `duration`, so
+    /// that two never lead at once: the holder counts from before it sent the last renewal, others from after they saw
+    /// it.
     pub give_up_after: Duration,
 }
 

@@ -1,7 +1,7 @@
 //! The loop around a claim: one watch of the Lease, and its writes.
 //!
-//! Owns the requests. A standby only watches; a leader writes once per `renew_every`. After every failed write there is a
-//! pause, and leadership ends on time whatever the error.
+//! Owns the requests. A standby only watches; a leader writes once per `renew_every`. After every failed write there is
+//! a pause, and leadership ends on time whatever the error.
 
 use std::{
     ops::ControlFlow,
@@ -33,8 +33,8 @@ use crate::{Claim, Leadership, Step, Timing};
 /// Deadline of one request; shorter than the time after which a leader gives up.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pauses after failed writes. The API server may reject writes for hours (a full etcd, an unavailable webhook, a missing
-/// permission), and every replica retries.
+/// Pauses after failed writes. The API server may reject writes for hours (a full etcd, an unavailable webhook, a
+/// missing permission), and every replica retries.
 const PAUSES: Doubling = Doubling::new(Duration::from_millis(500), Duration::from_secs(5));
 
 /// Deadline of a release. Together with a write that is still under way, shorter than the shutdown of a service.
@@ -196,8 +196,8 @@ impl Elector {
         self.lease = Some(lease);
     }
 
-    /// Writes the Lease, and reads it if that failed. Breaks at `end`, but only after the write: its result decides whether
-    /// there is a Lease to release.
+    /// Writes the Lease, and reads it if that failed. Breaks at `end`, but only after the write: its result decides
+    /// whether there is a Lease to release.
     async fn attempt(&mut self, mut end: Pin<&mut impl Future<Output = ()>>) -> ControlFlow<()> {
         let sent_at = Instant::now();
         let (result, flow) = {
@@ -336,8 +336,8 @@ impl Elector {
         }
     }
 
-    /// Clears the holder, so that another replica can take the Lease at once. One request, unless the content of the Lease is
-    /// unknown or it changed: then it is read first.
+    /// Clears the holder, so that another replica can take the Lease at once. One request, unless the content of the
+    /// Lease is unknown or it changed: then it is read first.
     async fn release(&mut self) {
         self.claim.give_up(Instant::now());
         self.publish();

@@ -27,8 +27,8 @@ impl Leadership {
         let _gone = self.0.wait_for(|held| !*held).await;
     }
 
-    /// Runs `work` while this replica leads, from its beginning in each period of leadership, and `lost` after each period.
-    /// Returns the result of the work once it ends by itself.
+    /// Runs `work` while this replica leads, from its beginning in each period of leadership, and `lost` after each
+    /// period. Returns the result of the work once it ends by itself.
     pub async fn lead<W: Future>(
         &mut self,
         mut work: impl FnMut() -> W,

@@ -25,8 +25,8 @@ const POLICY: RequestPolicy = RequestPolicy {
 
 /// Runs the replica `args.identity` of `service` until a signal or the end of a task.
 ///
-/// `work` makes the leader's work, once for each period of leadership; it is dropped when the leadership is lost. The name of
-/// the Lease is `service`.
+/// `work` makes the leader's work, once for each period of leadership; it is dropped when the leadership is lost. The
+/// name of the Lease is `service`.
 ///
 /// # Errors
 /// No Kubernetes configuration, or a task that failed.

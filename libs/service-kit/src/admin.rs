@@ -1,6 +1,6 @@
 //! The admin port: /livez, /readyz, /metrics and /state.
 //!
-//! Owns what is served there. What is ready, what is counted and what the state is, a service says itself.
+//! Owns the HTTP server. Each service supplies its readiness conditions, metrics and state.
 
 use std::{
     collections::BTreeMap,
@@ -16,7 +16,7 @@ use tracing::info;
 
 use crate::Shutdown;
 
-/// What the admin port will show.
+/// The admin port, not open yet.
 pub struct Admin {
     listen: SocketAddr,
     registry: Registry,
@@ -24,9 +24,11 @@ pub struct Admin {
     state: StateCell,
 }
 
-/// Named conditions; the service is ready when there is at least one and all hold.
+/// Named conditions; the service is ready if there is at least one and all hold.
 #[derive(Clone, Debug, Default)]
 pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, bool>>>);
+
+// === impl Readiness ===
 
 impl Readiness {
     pub fn set(&self, name: &'static str, holds: bool) {
@@ -36,7 +38,7 @@ impl Readiness {
             .insert(name, holds);
     }
 
-    /// The names that do not hold; `None` when no condition was ever named.
+    /// The conditions that do not hold; `None` if there is no condition yet.
     fn missing(&self) -> Option<Vec<&'static str>> {
         let conditions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let missing = conditions
@@ -47,9 +49,11 @@ impl Readiness {
     }
 }
 
-/// The driver's last report of itself.
+/// The latest state of the service, as JSON for `/state`.
 #[derive(Clone, Debug, Default)]
 pub struct StateCell(Arc<Mutex<Value>>);
+
+// === impl StateCell ===
 
 impl StateCell {
     pub fn store(&self, state: Value) {
@@ -91,7 +95,7 @@ impl Admin {
     /// Serves until the shutdown begins.
     ///
     /// # Errors
-    /// The address cannot be listened on.
+    /// The service cannot listen on the address.
     pub async fn serve(self, shutdown: Shutdown) -> anyhow::Result<()> {
         let listen = self.listen;
         let listener = tokio::net::TcpListener::bind(listen)

@@ -1,6 +1,6 @@
-//! The flags that every service takes.
+//! The flags that every service has.
 //!
-//! Owns their names, defaults and help texts. Each has an environment variable of the same meaning.
+//! Owns their names, defaults and help texts. Each flag has an environment variable.
 
 use std::net::SocketAddr;
 
@@ -10,8 +10,8 @@ use clap::ValueEnum;
 #[derive(clap::Args, Clone, Debug)]
 #[command(next_help_heading = "Watching")]
 pub struct KitArgs {
-    /// What to log: a level, or directives such as `info,bus=debug`. The library of the bus is logged from `warn` on
-    /// unless it is named, as in `info,async_nats=debug`.
+    /// Log filter: a level, or directives such as `info,bus=debug`. The NATS library logs from `warn` on unless the
+    /// filter names it, as in `info,async_nats=debug`.
     #[arg(
         long,
         env = "PODWRIGHT_LOG_LEVEL",
@@ -20,11 +20,11 @@ pub struct KitArgs {
     )]
     pub log_level: String,
 
-    /// How log lines look.
+    /// Format of log lines.
     #[arg(long, env = "PODWRIGHT_LOG_FORMAT", value_enum, default_value_t = LogFormat::Text)]
     pub log_format: LogFormat,
 
-    /// Where /livez, /readyz, /metrics and /state are served.
+    /// Address of /livez, /readyz, /metrics and /state.
     #[arg(
         long,
         env = "PODWRIGHT_ADMIN_LISTEN",
@@ -33,20 +33,21 @@ pub struct KitArgs {
     )]
     pub admin_listen: SocketAddr,
 
-    /// Where traces are sent by OTLP over gRPC, such as http://jaeger:4317; not sent without it.
+    /// Receiver of traces by OTLP over gRPC, such as http://jaeger:4317. Default: no traces.
     #[arg(long, env = "PODWRIGHT_OTLP_ENDPOINT", value_name = "URL")]
     pub otlp_endpoint: Option<String>,
 }
 
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
-    /// For people.
+    /// Plain text.
     Text,
-    /// One JSON object a line.
+    /// One JSON object per line.
     Json,
 }
 
-/// Arguments of a service, which hold the kit's.
+/// Arguments of a service, which include those of the kit.
 pub trait HasKitArgs: clap::Parser + std::fmt::Debug {
     fn kit(&self) -> &KitArgs;
 }

@@ -1,7 +1,7 @@
-//! From `main` to the service's `run` and back.
+//! The start and the end of a process around the service's `run`.
 //!
-//! Owns the order of start and end: TLS provider, arguments, telemetry, runtime, run, flush.
-//! What a service does is in its own `run.rs`.
+//! Owns their order: TLS provider, arguments, telemetry, runtime, run, flush. The work of a service is in its own
+//! `run.rs`.
 
 use std::process::ExitCode;
 
@@ -10,22 +10,22 @@ use tracing::{error, info};
 
 use crate::{Admin, HasKitArgs, KitArgs, Shutdown, Tasks, telemetry};
 
-/// What a service is handed to live with.
+/// Shared parts of a running service.
 pub struct Kit {
     pub shutdown: Shutdown,
     pub admin: Admin,
     pub tasks: Tasks,
 }
 
-/// Runs a service: parses its arguments, sets telemetry up, and turns the end into an exit code.
+/// Runs a service: parses its arguments and sets telemetry up. Returns the exit code of the process.
 ///
-/// The exit code is 0 after an orderly end, 1 when the service failed, 2 when the arguments are wrong.
+/// The exit code is 0 after a shutdown, 1 if the service failed, 2 if the arguments are wrong.
 pub fn main<A, F>(service: &'static str, run: fn(A, Kit) -> F) -> ExitCode
 where
     A: HasKitArgs,
     F: Future<Output = anyhow::Result<()>>,
 {
-    // The only error is that a provider is installed already, which serves as well.
+    // The only error is that a provider is installed already, which is as good.
     let _already_installed = rustls::crypto::ring::default_provider().install_default();
     let args = A::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
@@ -35,10 +35,10 @@ where
         Ok(runtime) => runtime,
         Err(error) => return fail_early("failed to start the runtime", &error),
     };
-    runtime.block_on(live(service, args, run))
+    runtime.block_on(run_service(service, args, run))
 }
 
-async fn live<A, F>(service: &'static str, args: A, run: fn(A, Kit) -> F) -> ExitCode
+async fn run_service<A, F>(service: &'static str, args: A, run: fn(A, Kit) -> F) -> ExitCode
 where
     A: HasKitArgs,
     F: Future<Output = anyhow::Result<()>>,
@@ -74,7 +74,7 @@ where
     exit_code
 }
 
-#[expect(clippy::print_stderr, reason = "logging is not there yet")]
+#[expect(clippy::print_stderr, reason = "logging is not set up yet")]
 fn fail_early(step: &str, error: &dyn std::error::Error) -> ExitCode {
     eprintln!("{step}: {}", ErrorChain(error));
     ExitCode::FAILURE

@@ -1,9 +1,12 @@
-//! The one place that reads the time of day; everything else is handed `now`.
+//! The only place that reads the wall clock; all other code takes `now` as an argument.
 
 use jiff::Timestamp;
 
-/// The present moment by the system's clock.
-#[expect(clippy::disallowed_methods, reason = "this is the place")]
+/// The present time of the wall clock.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the only place that reads the wall clock"
+)]
 pub fn now() -> Timestamp {
     Timestamp::now()
 }

@@ -1,7 +1,7 @@
-//! How every service boots, is watched and ends.
+//! Start, observability and shutdown of every service.
 //!
-//! Owns argument groups, logging, traces, the admin port, shutdown, the clock, back-off and moments to wake at.
-//! It knows no rule and no outside system of the product: neither Kubernetes, nor NATS, nor CRI.
+//! Owns argument groups, logs, traces, the admin port, the clock, back-off and wake-up times. It knows no rule of the
+//! product and no outside system: neither Kubernetes, nor NATS, nor CRI.
 
 mod admin;
 mod args;

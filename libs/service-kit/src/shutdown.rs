@@ -1,5 +1,6 @@
-//! The wish to end, told to every task.
+//! Cooperative shutdown, shared by all tasks of a service.
 
+use model::error_chain::ErrorChain;
 use tokio::{
     select,
     signal::unix::{SignalKind, signal},
@@ -7,11 +8,13 @@ use tokio::{
 };
 use tracing::{info, warn};
 
-/// Begun once, by a signal or by a task's end; never taken back.
+/// A shutdown begins once, by a signal or by the end of a task. Clones share it.
 #[derive(Clone, Debug)]
 pub struct Shutdown {
     begun: watch::Sender<bool>,
 }
+
+// === impl Shutdown ===
 
 impl Default for Shutdown {
     fn default() -> Self {
@@ -22,8 +25,8 @@ impl Default for Shutdown {
 }
 
 impl Shutdown {
-    /// A shutdown that SIGTERM or SIGINT begins.
-    #[expect(clippy::disallowed_methods, reason = "its end is the process's end")]
+    /// A shutdown that begins with SIGTERM or SIGINT.
+    #[expect(clippy::disallowed_methods, reason = "it lives as long as the process")]
     pub(crate) fn on_signals() -> Self {
         let shutdown = Self::default();
         let on_signal = shutdown.clone();
@@ -40,13 +43,14 @@ impl Shutdown {
                     on_signal.begin();
                 }
                 (Err(error), _) | (_, Err(error)) => {
-                    warn!(%error, "Cannot listen for signals: they end the process at once");
+                    warn!(error = %ErrorChain(&error), "Failed to listen for signals; they will end the process at once");
                 }
             }
         });
         shutdown
     }
 
+    /// Begins the shutdown, unless it has begun.
     pub fn begin(&self) {
         self.begun.send_replace(true);
     }
@@ -55,10 +59,10 @@ impl Shutdown {
         *self.begun.borrow()
     }
 
-    /// Returns when the shutdown begins; at once when it has.
+    /// Returns once the shutdown has begun.
     pub async fn wait(&self) {
         let mut begun = self.begun.subscribe();
-        // The sender lives in `self`, so the channel cannot be closed here.
+        // `self` holds the sender, so that the channel is open.
         let _closed = begun.wait_for(|begun| *begun).await;
     }
 }

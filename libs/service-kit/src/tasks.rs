@@ -1,6 +1,6 @@
-//! The tasks of a service: the end of any one is the end of the process.
+//! The tasks of a service: the end of any one ends the process.
 //!
-//! A task that dies unseen is worse than a restart, so none is ever detached.
+//! A dead task that is not noticed is worse than a restart: no task is ever detached.
 
 use std::time::Duration;
 
@@ -10,11 +10,13 @@ use tracing::{debug, warn};
 
 use crate::Shutdown;
 
-/// A set of named tasks.
+/// The named tasks of a service.
 pub struct Tasks {
     set: JoinSet<(&'static str, anyhow::Result<()>)>,
     shutdown: Shutdown,
 }
+
+// === impl Tasks ===
 
 impl Tasks {
     pub(crate) fn new(shutdown: Shutdown) -> Self {
@@ -24,7 +26,7 @@ impl Tasks {
         }
     }
 
-    /// Starts a task. It should end soon after the shutdown has begun.
+    /// Starts a task. It must end soon after the shutdown has begun.
     pub fn add(
         &mut self,
         name: &'static str,
@@ -33,29 +35,29 @@ impl Tasks {
         self.set.spawn(async move { (name, task.await) });
     }
 
-    /// Waits until a task ends or a signal comes, begins the shutdown, and gives the rest `drain` to end.
+    /// Waits for the end of a task or for the shutdown, then at most `drain` for the other tasks.
     ///
     /// # Errors
-    /// The first task's error, or that a task ended before the shutdown had begun, or panicked.
+    /// A task failed, panicked, or ended before the shutdown.
     pub async fn run_to_end(mut self, drain: Duration) -> anyhow::Result<()> {
         let mut outcome = tokio::select! {
-            Some(ended) = self.set.join_next() => judge(ended, self.shutdown.is_begun()),
+            Some(ended) = self.set.join_next() => check(ended, self.shutdown.is_begun()),
             () = self.shutdown.wait() => Ok(()),
         };
         self.shutdown.begin();
-        let rest = async {
+        let others = async {
             while let Some(ended) = self.set.join_next().await {
-                let judged = judge(ended, true);
+                let result = check(ended, true);
                 if outcome.is_ok() {
-                    outcome = judged;
+                    outcome = result;
                 }
             }
         };
-        if timeout(drain, rest).await.is_err() {
+        if timeout(drain, others).await.is_err() {
             warn!(
                 left = self.set.len(),
                 ?drain,
-                "Tasks did not end in time and are dropped"
+                "Tasks did not end in time and were dropped"
             );
         }
         outcome
@@ -64,14 +66,14 @@ impl Tasks {
 
 type Ended = Result<(&'static str, anyhow::Result<()>), tokio::task::JoinError>;
 
-fn judge(ended: Ended, is_expected: bool) -> anyhow::Result<()> {
+fn check(ended: Ended, is_expected: bool) -> anyhow::Result<()> {
     let (name, result) = ended.context("a task panicked")?;
     result.with_context(|| format!("task {name} failed"))?;
     debug!(name, "Task ended");
     if is_expected {
         Ok(())
     } else {
-        Err(anyhow!("task {name} ended though nobody asked it to"))
+        Err(anyhow!("task {name} ended before the shutdown"))
     }
 }
 
@@ -92,15 +94,12 @@ mod tests {
             }
         });
         let error = tasks.run_to_end(Duration::from_secs(5)).await.unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "task short ended though nobody asked it to"
-        );
+        assert_eq!(error.to_string(), "task short ended before the shutdown");
         assert!(shutdown.is_begun());
     }
 
     #[tokio::test]
-    async fn an_orderly_end_is_no_error() {
+    async fn an_end_after_the_shutdown_is_no_error() {
         let shutdown = Shutdown::default();
         let mut tasks = Tasks::new(shutdown.clone());
         tasks.add("waits", {

@@ -1,9 +1,10 @@
-//! Logs to stdout, traces by OTLP.
+//! Logs to stdout, and traces by OTLP.
 //!
-//! Owns the subscriber and the exporter. A collector that is away costs spans, never the service.
+//! Owns the subscriber and the exporter. Without its collector a service loses spans and works on.
 
 use std::time::Duration;
 
+use model::error_chain::ErrorChain;
 use opentelemetry::{KeyValue, trace::TracerProvider as _};
 use opentelemetry_otlp::{SpanExporter, WithExportConfig};
 use opentelemetry_sdk::{
@@ -19,21 +20,22 @@ use tracing_subscriber::{
 
 use crate::{KitArgs, LogFormat};
 
-/// How long a finished span waits for others before it is sent.
+/// Delay after which finished spans are sent together.
 const EXPORT_DELAY: Duration = Duration::from_secs(1);
 
-/// How long the last spans may take at the end.
+/// Longest flush of the last spans at shutdown.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The library of the bus tells at info what `bus` tells in our words; it is kept at warn unless it is asked for by name.
+/// The NATS library. It repeats at info what `bus` logs, and is limited to warn unless the filter names it.
 const BUS_LIBRARY: &str = "async_nats";
 
-/// Which log lines are wanted.
+/// Filter of log lines.
 type LogFilter = Box<dyn Filter<Registry> + Send + Sync>;
 
+/// Why telemetry was not set up.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum TelemetryError {
-    #[error("--log-level {directives:?} is no log filter")]
+    #[error("--log-level {directives:?} is not a log filter")]
     Filter {
         directives: String,
         #[source]
@@ -49,12 +51,12 @@ pub(crate) enum TelemetryError {
     Twice(#[source] tracing_subscriber::util::TryInitError),
 }
 
-/// Holds the exporter; flushed at the end.
+/// The exporter, to be flushed at shutdown.
 pub(crate) struct Telemetry {
     provider: Option<SdkTracerProvider>,
 }
 
-/// Installs logging and, with an endpoint, tracing. Call inside the runtime: the exporter needs it.
+/// Installs logs and, with an endpoint, traces. Call it inside the runtime, which the exporter needs.
 pub(crate) fn start(service: &'static str, args: &KitArgs) -> Result<Telemetry, TelemetryError> {
     let filter = log_filter(&args.log_level)?;
     let format: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
@@ -102,7 +104,7 @@ fn log_filter(directives: &str) -> Result<LogFilter, TelemetryError> {
     Ok(Box::new(wanted.and(not_twice)))
 }
 
-/// Spans of our own crates at info: a library's inner spans are not part of a CRR's story.
+/// Spans of our own crates at info: spans inside libraries do not belong to the trace of a CRR.
 fn own_spans(service: &str) -> EnvFilter {
     let own = service.replace('-', "_");
     EnvFilter::new(format!("off,{own}=info,bus=info"))
@@ -137,8 +139,10 @@ fn tracer_provider(
         .build())
 }
 
+// === impl Telemetry ===
+
 impl Telemetry {
-    /// Sends what is left, without making the end wait for a collector that is away.
+    /// Sends the last spans, or gives up after a short time if the collector does not answer.
     pub(crate) async fn flush(self) {
         let Some(provider) = self.provider else {
             return;
@@ -146,7 +150,7 @@ impl Telemetry {
         let flushed =
             tokio::task::spawn_blocking(move || provider.shutdown_with_timeout(FLUSH_TIMEOUT));
         if let Ok(Err(error)) = flushed.await {
-            tracing::debug!(%error, "The last spans were not sent");
+            tracing::debug!(error = %ErrorChain(&error), "The last spans were not sent");
         }
     }
 }
@@ -157,12 +161,12 @@ mod tests {
 
     use super::*;
 
-    /// Whether the library and our own crate may log at info and at warn.
+    /// Expects whether the NATS library and `bus` log at info and at warn.
     fn check(directives: &str, expected: [bool; 4]) {
         let layer = tracing_subscriber::fmt::layer();
         let filtered = layer.with_filter(log_filter(directives).unwrap());
         let subscriber = Registry::default().with(filtered);
-        let told = with_default(subscriber, || {
+        let enabled = with_default(subscriber, || {
             [
                 enabled!(target: "async_nats", Level::INFO),
                 enabled!(target: "async_nats", Level::WARN),
@@ -170,11 +174,11 @@ mod tests {
                 enabled!(target: "bus::connection", Level::WARN),
             ]
         });
-        assert_eq!(told, expected, "{directives}");
+        assert_eq!(enabled, expected, "{directives}");
     }
 
     #[test]
-    fn the_bus_library_tells_what_we_tell_only_when_it_is_named() {
+    fn the_nats_library_logs_at_info_only_if_the_filter_names_it() {
         check("info", [false, true, true, true]);
         check("info,async_nats=debug", [true, true, true, true]);
         check("warn", [false, true, false, true]);
@@ -183,11 +187,11 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused_in_the_words_that_were_given() {
+    fn an_invalid_filter_is_quoted_in_the_error() {
         let error = log_filter("bus=loud").err().unwrap();
         assert_eq!(
             error.to_string(),
-            r#"--log-level "bus=loud" is no log filter"#
+            r#"--log-level "bus=loud" is not a log filter"#
         );
     }
 }

@@ -1,6 +1,6 @@
-//! W3C trace context as text, so that a trace can cross NATS headers and annotations.
+//! The W3C `traceparent` of a span, so that a trace continues across NATS headers and annotations.
 //!
-//! Owns the only use of OpenTelemetry's propagator. The format is the W3C Trace Context `traceparent`.
+//! Owns the only use of OpenTelemetry's propagator.
 
 use std::collections::HashMap;
 
@@ -11,24 +11,24 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 const TRACE_PARENT: &str = "traceparent";
 
-/// The current span's `traceparent`; `None` where it belongs to no trace.
+/// The `traceparent` of the current span; `None` if the span belongs to no trace.
 pub fn current_traceparent() -> Option<String> {
     traceparent_of(&Span::current())
 }
 
-/// A span's `traceparent`; `None` where it belongs to no trace.
+/// The `traceparent` of `span`; `None` if the span belongs to no trace.
 pub fn traceparent_of(span: &Span) -> Option<String> {
     let mut carrier = HashMap::new();
     TraceContextPropagator::new().inject_context(&span.context(), &mut carrier);
     carrier.remove(TRACE_PARENT)
 }
 
-/// Makes a span, not entered yet, the child of a remote one. Text that is no `traceparent` is ignored.
+/// Makes `span`, which must not be entered yet, the child of a remote span. An invalid `traceparent` is ignored.
 pub fn set_parent(span: &Span, traceparent: &str) {
     let carrier = HashMap::from([(TRACE_PARENT.to_owned(), traceparent.to_owned())]);
     let context = TraceContextPropagator::new().extract(&carrier);
     if context.span().span_context().is_valid() {
-        // It fails only where no trace layer is installed or the span is disabled: nothing to join then.
+        // Fails only without a trace layer or if the span is disabled: then there is no trace to join.
         let _nothing_to_join = span.set_parent(context);
     }
 }
@@ -61,8 +61,8 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_no_parent() {
-        set_parent(&Span::none(), "nonsense");
+    fn an_invalid_traceparent_is_ignored() {
+        set_parent(&Span::none(), "invalid");
         assert_eq!(traceparent_of(&Span::none()), None);
     }
 }

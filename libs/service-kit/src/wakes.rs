@@ -1,6 +1,7 @@
-//! When to look at what again: one moment for each thing, by a clock that nobody sets.
+//! One wake-up time per key, on the monotonic clock.
 //!
-//! Owns only the moments. What is due is whoever asks' to look at; one that is looked at too early does no harm.
+//! Owns only the times. The caller decides what to do with the keys that are due; a wake-up that comes too early does
+//! no harm.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,11 +11,11 @@ use std::{
 use jiff::Timestamp;
 use tokio::time::{Instant, sleep_until};
 
-/// Moments to wake at, at most one for each key.
+/// Wake-up times, at most one per key.
 #[derive(Clone, Debug)]
 pub struct WakeSet<K> {
     moments: BTreeMap<K, Instant>,
-    /// The same by time.
+    /// The same, ordered by time.
     queue: BTreeSet<(Instant, K)>,
 }
 
@@ -28,7 +29,7 @@ impl<K: Ord + Clone> WakeSet<K> {
         }
     }
 
-    /// Wakes for the key then, and not at the moment set before; `None` does not wake for it.
+    /// Replaces the wake-up time of the key; `None` removes it.
     pub fn set(&mut self, key: &K, at: Option<Instant>) {
         let before = match at {
             Some(at) => self.moments.insert(key.clone(), at),
@@ -42,7 +43,7 @@ impl<K: Ord + Clone> WakeSet<K> {
         }
     }
 
-    /// Wakes for the key then, unless it is woken for earlier.
+    /// Sets the wake-up time of the key, unless it has an earlier one.
     pub fn set_sooner(&mut self, key: &K, at: Instant) {
         if self.get(key).is_none_or(|known| at < known) {
             self.set(key, Some(at));
@@ -53,7 +54,7 @@ impl<K: Ord + Clone> WakeSet<K> {
         self.moments.get(key).copied()
     }
 
-    /// Takes the keys that are due, each once.
+    /// Removes and returns the keys that are due.
     pub fn take_due(&mut self, now: Instant) -> BTreeSet<K> {
         let mut due = BTreeSet::new();
         while let Some((at, key)) = self.queue.pop_first() {
@@ -67,12 +68,12 @@ impl<K: Ord + Clone> WakeSet<K> {
         due
     }
 
-    /// The next moment.
+    /// The next wake-up time of all keys.
     pub fn next(&self) -> Option<Instant> {
         self.queue.first().map(|(at, _)| *at)
     }
 
-    /// Until the next moment, as it is known now; without one for ever.
+    /// Waits until the next wake-up time as known now; without one, for ever.
     pub fn wait(&self) -> impl Future<Output = ()> + use<K> {
         let next = self.next();
         async move {
@@ -98,8 +99,8 @@ impl<K: Ord + Clone> Default for WakeSet<K> {
     }
 }
 
-/// A moment of the wall clock, as the rules name them, on the clock that nobody sets; `wall` and `now` are the present
-/// on both. What is past is now, and what is too far to tell is a day away.
+/// The monotonic moment of a wall-clock time; `wall` and `now` are the present on both clocks. A past time gives `now`,
+/// one more than a day ahead gives a day ahead.
 pub fn instant_of(at: Timestamp, wall: Timestamp, now: Instant) -> Instant {
     const DAY: Duration = Duration::from_secs(24 * 3600);
     let wait = Duration::try_from(at.duration_since(wall)).unwrap_or(Duration::ZERO);
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_has_one_moment_however_often_it_is_set() {
+    async fn a_key_has_one_wake_up_time_however_often_it_is_set() {
         let start = Instant::now();
         let mut wakes = WakeSet::new();
         for at in (0..1_400).rev() {
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_sooner_of_two_moments_counts_where_that_is_asked_for() {
+    async fn set_sooner_keeps_the_earlier_time() {
         let start = Instant::now();
         let mut wakes = WakeSet::new();
         for at in [20, 10, 30] {
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_unset_is_not_due() {
+    async fn a_removed_key_is_not_due() {
         let start = Instant::now();
         let mut wakes = WakeSet::new();
         wakes.set(&1, Some(start));
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_moment_of_the_wall_clock_is_as_far_away_on_the_other() {
+    async fn a_wall_clock_time_is_as_far_away_on_the_monotonic_clock() {
         let now = Instant::now();
         let wall = Timestamp::from_second(1_000).unwrap();
         let at = |second| Timestamp::from_second(second).unwrap();

@@ -24,8 +24,8 @@ const ASK_WITHIN: Duration = Duration::from_millis(100);
 /// A node that gave a sign of life within this time exists; otherwise the API server is asked.
 const SURELY_THERE: Duration = Duration::from_secs(30);
 
-/// All reads of a review: the API server waits ten seconds for the answer (`timeoutSeconds` in k8s/base/admission.yaml),
-/// and with ours the user is told what it was that took so long.
+/// All reads of a review: the API server waits ten seconds for the answer (`timeoutSeconds` in
+/// k8s/base/admission.yaml), and with ours the user is told what it was that took so long.
 const READ_WITHIN: Duration = Duration::from_secs(8);
 
 #[derive(Clone)]

@@ -171,7 +171,8 @@ impl Keeper {
 
     /// Brings Secret, configuration, CRD and the served leaf into step; returns when to look again.
     async fn look_at_webhook(&mut self) -> Result<Duration, KeepError> {
-        // First what the CA is written into: one that another replica writes after this read makes our patch a conflict.
+        // First what the CA is written into: one that another replica writes after this read makes our patch a
+        // conflict.
         let configuration = self.fetch_configuration().await?;
         let definition = self.definition.fetch().await?;
         let Some(certificates) = self.webhook.fetch_or_make().await? else {

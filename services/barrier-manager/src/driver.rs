@@ -1,7 +1,7 @@
 //! The leader's loop: wait, decide, act, report.
 //!
-//! Owns what the leader knows and the tasks it has under way. Decisions are `barrier_rules::plan`'s. There is nothing to
-//! store: the pod and its ConfigMap are the store.
+//! Owns what the leader knows and the tasks it has under way. Decisions are `barrier_rules::plan`'s. There is nothing
+//! to store: the pod and its ConfigMap are the store.
 
 mod act;
 mod take;

@@ -10,8 +10,8 @@ use crate::{Args, cluster::Cluster, driver::Driver, metrics::Metrics};
 /// The name of the service, of its Lease and of its connections.
 const SERVICE: &str = "barrier-manager";
 
-/// The driver has its own retries. At most 32 concurrent requests: enough for fifty pods at once, without a flood of the API
-/// server.
+/// The driver has its own retries. At most 32 concurrent requests: enough for fifty pods at once, without a flood of
+/// the API server.
 const POLICY: RequestPolicy = RequestPolicy {
     retries: Retries::None,
     at_once: Some(32),

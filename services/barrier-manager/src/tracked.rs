@@ -67,8 +67,8 @@ impl Tracked {
         }
     }
 
-    /// Takes a node's word and says whether it counts: only of a container behind a barrier, in a pod of that very node. A
-    /// stolen node speaks for itself alone (docs/protocol.md).
+    /// Takes a node's word and says whether it counts: only of a container behind a barrier, in a pod of that very
+    /// node. A stolen node speaks for itself alone (docs/protocol.md).
     pub(crate) fn hear(&mut self, node: &NodeName, started: Started) -> bool {
         let pod = &self.launch.pod;
         let mut containers = self.launch.containers.iter();

@@ -117,7 +117,8 @@ impl Cluster {
         self.patch(&crr.key, &patch).await
     }
 
-    /// Removes the `active` label and our finalizer. A version is needed only for the finalizers: other writers change that list.
+    /// Removes the `active` label and our finalizer. A version is needed only for the finalizers: other writers change
+    /// that list.
     pub(crate) async fn close(
         &self,
         crr: &Crr,
@@ -173,5 +174,28 @@ pub(crate) fn crr_key(key: &ObjectKey) -> CrrKey {
     CrrKey {
         namespace: key.namespace.as_str().into(),
         name: key.name.as_str().into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::DeserializeGuard;
+
+    use super::*;
+
+    fn object(completed_at: &str) -> DeserializeGuard<ContainerRecreateRequest> {
+        let object = json!({
+            "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
+            "metadata": { "namespace": "shop", "name": "a" },
+            "spec": { "podName": "web", "containers": [] },
+            "status": { "phase": "Completed", "completionTime": completed_at, "containerRecreateStates": [] },
+        });
+        serde_json::from_value(object).unwrap()
+    }
+
+    #[test]
+    fn a_request_with_a_time_beyond_ours_does_not_end_the_watch() {
+        assert!(object("2026-01-01T00:00:00Z").0.is_ok());
+        assert!(object("9999-12-31T23:59:59Z").0.is_err());
     }
 }

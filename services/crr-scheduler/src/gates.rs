@@ -1,7 +1,7 @@
 //! Opening the readiness gate of new pods.
 //!
-//! Owns the first word on `KruisePodReady`: a pod with that gate is ready only once somebody has said True. What a CRR says
-//! of the gate later is the driver's. Pods are found by the label that admission puts beside the gate.
+//! Owns the first word on `KruisePodReady`: a pod with that gate is ready only once somebody has said True. What a CRR
+//! says of the gate later is the driver's. Pods are found by the label that admission puts beside the gate.
 
 use std::time::Duration;
 

@@ -55,8 +55,8 @@ impl Cluster {
         })
     }
 
-    /// Opens or shuts a pod's readiness gate. Returns the pod as written. Conditions merge by their type, so that only those of
-    /// the readiness gate change; the version guards the entries of other writers.
+    /// Opens or shuts a pod's readiness gate. Returns the pod as written. Conditions merge by their type, so that only
+    /// those of the readiness gate change; the version guards the entries of other writers.
     pub(crate) async fn write_gate(
         &self,
         pod: &PodKey,
@@ -64,10 +64,10 @@ impl Cluster {
         gate: &GateWrite,
         now: Timestamp,
     ) -> Result<Option<PodView>, WriteError> {
-        let word = if gate.is_open { "True" } else { "False" };
+        let status = if gate.is_open { "True" } else { "False" };
         let mut conditions = vec![json!({
             "type": labels::KRUISE_POD_READY,
-            "status": word,
+            "status": status,
             "message": gate.message,
             "lastTransitionTime": Time(now),
         })];
