@@ -33,6 +33,10 @@ test-offline:
     cargo nextest run
     cargo test -q --doc
 
+# Histories of all services with everything going wrong: seeds, first seed; prints what occurred
+simulate N="1000" first="0":
+    cargo run -q -p simulation --bin simulate -- {{ N }} {{ first }}
+
 # The bus against real NATS servers, old and new
 test-integration:
     {{ cluster_bin }} build

@@ -5,12 +5,9 @@ use std::{path::PathBuf, time::Duration};
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::{
-    amount::parse_duration,
-    jaeger::{JaegerService, parse_url},
-    max_unavailable::MaxUnavailable,
-    subject::{Subject, parse_request},
-    target::{Target, parse_selector},
+use crate::values::{
+    JaegerService, MaxUnavailable, Subject, Target, parse_duration, parse_request, parse_selector,
+    parse_url,
 };
 
 /// Restart containers of running pods in place, and see what has become of it.
@@ -24,6 +21,15 @@ Exit codes:
   3    --timeout is over; the restart goes on
   130  Ctrl-C while waiting; the restart goes on")]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) access: Access,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Cluster and namespace of a command.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Access {
     /// The namespace; otherwise the context's.
     #[arg(short, long, global = true)]
     pub(crate) namespace: Option<String>,
@@ -33,8 +39,6 @@ pub(crate) struct Args {
     /// The kubeconfig file; otherwise as kubectl finds it.
     #[arg(long, global = true)]
     pub(crate) kubeconfig: Option<PathBuf>,
-    #[command(subcommand)]
-    pub(crate) command: Command,
 }
 
 #[derive(Debug, Subcommand)]
@@ -190,10 +194,9 @@ pub(crate) struct TraceArgs {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
+#[value(rename_all = "PascalCase")]
 pub(crate) enum FailurePolicy {
-    #[value(name = "Fail")]
     Fail,
-    #[value(name = "Ignore")]
     Ignore,
 }
 

@@ -1,30 +1,23 @@
-//! `kubectl crr`: restart containers in place, and see what has become of it.
+//! `kubectl crr`, a plugin of kubectl: restarts containers in place and explains what became of it.
 //!
-//! Start at `args` (what can be asked) and `commands` (what is done then). `cluster` is the only module that talks to
-//! the API server; everything that chooses, reads or words something is pure and beside it. A workload's restart is
-//! `commands::workload` (what is done), `restarts` (how far it is) and `rollout` (which pods are next).
+//! Start at `args` (the command line) and `commands` (one module per command). `cluster` does the requests to the API
+//! server; the other modules are pure. The restart of a workload is `commands::workload` (IO), `restarts` (state of each pod)
+//! and `rollout` (which pods are next).
 
-mod amount;
 mod args;
-mod clock;
 mod cluster;
 mod commands;
 mod failure;
-mod jaeger;
-mod max_unavailable;
 mod members;
-mod naming;
 mod outcome;
 mod output;
+mod pod;
 mod progress;
 mod request;
 mod restarts;
 mod rollout;
 mod screen;
-mod subject;
-mod table;
-mod target;
-mod trace;
+mod values;
 mod why;
 
 use std::{io::Write, process::ExitCode};
@@ -33,17 +26,17 @@ use clap::Parser;
 
 use crate::{args::Args, failure::Exit};
 
-/// Parses the command line, does what it says, and tells what went wrong.
+/// Runs the command line, and returns the exit code.
 pub async fn run() -> ExitCode {
     // The only error is that a provider is installed already, which serves as well.
     let _already_installed = rustls::crypto::ring::default_provider().install_default();
-    let args = Args::parse(); // Ends the process with 2 where it makes no sense.
-    match commands::run(args).await {
-        Ok(exit) => exit.into(),
-        Err(failure) => {
-            // Nobody is left to tell when this cannot be written.
+    let args = Args::parse(); // Exits with 2 if it makes no sense.
+    let exit = Box::pin(commands::run(args))
+        .await
+        .unwrap_or_else(|failure| {
+            // A closed standard error cannot be reported anywhere.
             let _unwritten = writeln!(std::io::stderr(), "error: {failure}");
-            Exit::Refused.into()
-        }
-    }
+            Exit::Refused
+        });
+    exit.into()
 }

@@ -1,4 +1,4 @@
-//! `kubectl crr`: a plugin of kubectl.
+//! The program `kubectl-crr`.
 
 use std::process::ExitCode;
 

@@ -1,32 +1,32 @@
-//! The pods that one command restarts: which, in which order, and what is to be seen of them.
+//! Pods that one command restarts: their choice, their order, and their current state.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
 
-use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
+use k8s_openapi::api::core::v1::Pod;
 use kube::{Resource, ResourceExt};
 
-use crate::request::containers_of;
+use crate::pod::{has_finished, is_leaving, is_ready, node, restartable_containers, statuses};
 
-/// One pod to restart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
     pub(crate) name: String,
     pub(crate) uid: String,
-    /// The containers that can be restarted.
     pub(crate) containers: Vec<String>,
 }
 
-/// The pods of one command, in the order in which they are restarted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Group {
+    /// In the order of their restarts.
     pub(crate) members: Vec<Member>,
-    /// Pods that are left out, each with the reason.
+    /// A line for each pod that is left out, with the reason.
     pub(crate) left_out: Vec<String>,
-    /// Who controls pods that bear the same labels and are not ours.
-    pub(crate) strangers: BTreeSet<String>,
+    /// Uids of controllers of other pods with the same labels.
+    pub(crate) foreign_controllers: BTreeSet<String>,
 }
 
-/// In which order pods are restarted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Order {
     /// As a StatefulSet rolls.
@@ -34,37 +34,35 @@ pub(crate) enum Order {
     NodeThenName,
 }
 
-/// What matters of a pod as it is now.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sight {
+pub(crate) struct PodSummary {
     pub(crate) name: String,
     pub(crate) is_ready: bool,
-    /// It ends or has ended: nobody counts on it any more.
     pub(crate) is_leaving: bool,
-    /// The instance of each container.
+    /// Container ids by container name.
     pub(crate) instances: BTreeMap<String, String>,
 }
 
-/// Chooses among pods that bear the labels; without controllers, whoever controls them.
+/// Chooses among pods with the labels those with one of the controllers; without controllers, all.
 pub(crate) fn group(pods: &[Pod], controllers: Option<&BTreeSet<String>>, order: Order) -> Group {
     let mut group = Group::default();
     let mut pods: Vec<_> = pods.iter().collect();
     match order {
-        Order::HighestOrdinalFirst => pods.sort_by_key(|pod| std::cmp::Reverse(ordinal(pod))),
+        Order::HighestOrdinalFirst => pods.sort_by_key(|pod| Reverse(ordinal(pod))),
         Order::NodeThenName => pods.sort_by_key(|pod| (node(pod), pod.name_any())),
     }
     for pod in pods {
-        if controllers.is_some_and(|controllers| !is_controlled_by(pod, controllers)) {
-            group.strangers.insert(controller(pod).unwrap_or_default());
+        let name = pod.name_any();
+        if controllers.is_some_and(|uids| !is_controlled_by(pod, uids)) {
+            let controller = controller(pod).unwrap_or_default();
+            group.foreign_controllers.insert(controller);
         } else if let Some(reason) = why_left_out(pod) {
-            group
-                .left_out
-                .push(format!("{}: left out: {reason}", pod.name_any()));
+            group.left_out.push(format!("{name}: left out: {reason}"));
         } else {
             group.members.push(Member {
-                name: pod.name_any(),
+                name,
                 uid: pod.uid().unwrap_or_default(),
-                containers: containers_of(pod),
+                containers: restartable_containers(pod),
             });
         }
     }
@@ -72,9 +70,9 @@ pub(crate) fn group(pods: &[Pod], controllers: Option<&BTreeSet<String>>, order:
 }
 
 fn why_left_out(pod: &Pod) -> Option<&'static str> {
-    if is_finished(pod) {
+    if has_finished(pod) {
         Some("it has finished")
-    } else if pod.metadata.deletion_timestamp.is_some() {
+    } else if is_leaving(pod) {
         Some("it is being deleted")
     } else if node(pod).is_empty() {
         Some("it is on no node yet")
@@ -83,57 +81,29 @@ fn why_left_out(pod: &Pod) -> Option<&'static str> {
     }
 }
 
-/// What is to be seen of a pod.
-pub(crate) fn sight(pod: &Pod) -> Sight {
-    let status = pod.status.as_ref();
-    let mut conditions = status
-        .into_iter()
-        .flat_map(|status| status.conditions.iter().flatten());
-    Sight {
+pub(crate) fn summary(pod: &Pod) -> PodSummary {
+    let instances =
+        statuses(pod).filter_map(|it| Some((it.name.clone(), it.container_id.clone()?)));
+    PodSummary {
         name: pod.name_any(),
-        is_ready: conditions.any(|it| it.type_ == "Ready" && it.status == "True"),
-        is_leaving: is_finished(pod) || pod.metadata.deletion_timestamp.is_some(),
-        instances: statuses(pod)
-            .filter_map(|status| Some((status.name.clone(), status.container_id.clone()?)))
-            .collect(),
+        is_ready: is_ready(pod),
+        is_leaving: is_leaving(pod),
+        instances: instances.collect(),
     }
 }
 
-fn statuses(pod: &Pod) -> impl Iterator<Item = &ContainerStatus> {
-    let status = pod.status.as_ref();
-    let init = status.and_then(|status| status.init_container_statuses.as_deref());
-    let main = status.and_then(|status| status.container_statuses.as_deref());
-    init.unwrap_or_default()
-        .iter()
-        .chain(main.unwrap_or_default())
-}
-
-fn is_finished(pod: &Pod) -> bool {
-    let phase = pod
-        .status
-        .as_ref()
-        .and_then(|status| status.phase.as_deref());
-    matches!(phase, Some("Succeeded" | "Failed"))
-}
-
-fn node(pod: &Pod) -> &str {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref());
-    node.unwrap_or_default()
-}
-
-/// The number at the end of a StatefulSet's pod's name.
+/// The number at the end of a StatefulSet pod's name.
 fn ordinal(pod: &Pod) -> Option<u64> {
     pod.name_any().rsplit_once('-')?.1.parse().ok()
 }
 
-/// The uid of the object that controls this one.
+/// The uid of the object's controller.
 pub(crate) fn controller(object: &impl Resource) -> Option<String> {
-    let owners = object.meta().owner_references.iter().flatten();
-    let mut controllers = owners.filter(|owner| owner.controller == Some(true));
-    controllers.next().map(|owner| owner.uid.clone())
+    let mut owners = object.meta().owner_references.iter().flatten();
+    let controller = owners.find(|owner| owner.controller == Some(true));
+    controller.map(|owner| owner.uid.clone())
 }
 
-/// Whether one of these uids is its controller's.
 pub(crate) fn is_controlled_by(object: &impl Resource, uids: &BTreeSet<String>) -> bool {
     controller(object).is_some_and(|uid| uids.contains(&uid))
 }
@@ -213,7 +183,7 @@ mod tests {
             ]
         );
         let strangers = ["other", "theirs"].map(str::to_owned);
-        assert_eq!(chosen.strangers, BTreeSet::from(strangers));
+        assert_eq!(chosen.foreign_controllers, BTreeSet::from(strangers));
         let all = group(&pods, None, Order::NodeThenName);
         assert_eq!(names(&all), ["a", "b", "f"]);
     }
@@ -230,13 +200,13 @@ mod tests {
             }],
             "containerStatuses": [{ "name": "app", "ready": false, "restartCount": 0, "image": "", "imageID": "" }],
         }});
-        let seen = sight(&pod("a", "n", "c", &status));
+        let seen = summary(&pod("a", "n", "c", &status));
         assert!(seen.is_ready && !seen.is_leaving, "{seen:?}");
         let instances = [("proxy".to_owned(), "c://1".to_owned())];
         assert_eq!(seen.instances, BTreeMap::from(instances));
         let conditions = json!([{ "type": "Ready", "status": "False" }]);
         let unready = json!({ "status": { "conditions": conditions } });
-        assert!(!sight(&pod("a", "n", "c", &unready)).is_ready);
-        assert!(!sight(&pod("a", "n", "c", &json!({}))).is_ready);
+        assert!(!summary(&pod("a", "n", "c", &unready)).is_ready);
+        assert!(!summary(&pod("a", "n", "c", &json!({}))).is_ready);
     }
 }

@@ -1,64 +1,86 @@
-//! What a request's status says, in one word or one line.
+//! Status of a request in short: its phase, its outcome, and lines about it.
 
-use k8s_api::crd::ContainerRecreateRequest;
+use k8s_api::crd::{ContainerRecreateRequest as Crr, ContainerRecreateRequestState};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use serde::Serialize;
 
-/// How a request ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) enum Outcome {
     Succeeded,
     Failed,
 }
 
-/// How it ended; nothing while it has not.
-pub(crate) fn outcome(request: &ContainerRecreateRequest) -> Option<Outcome> {
-    let status = request.status.as_ref()?;
-    if !matches!(status.phase.as_str(), "Completed" | "Succeeded" | "Failed") {
+/// The outcome; `None` before the end.
+pub(crate) fn outcome(request: &Crr) -> Option<Outcome> {
+    if !matches!(phase(request), "Completed" | "Succeeded" | "Failed") {
         return None;
     }
-    // OpenKruise's own controller writes no conditions: then every container has to have come back.
-    let states = &status.container_recreate_states;
-    let all_are_back = states.len() == request.spec.containers.len()
+    // OpenKruise's own controller writes no conditions: then every container must have come back.
+    let states = states(request);
+    let are_all_back = states.len() == request.spec.containers.len()
         && states.iter().all(|state| state.phase == "Succeeded");
-    let condition = status.conditions.iter().find(|it| it.type_ == "Succeeded");
-    let is_well = condition.map_or(all_are_back, |condition| condition.status == "True");
-    Some(if is_well {
-        Outcome::Succeeded
-    } else {
-        Outcome::Failed
+    let has_succeeded = succeeded(request).map_or(are_all_back, |it| it.status == "True");
+    Some(match has_succeeded {
+        true => Outcome::Succeeded,
+        false => Outcome::Failed,
     })
 }
 
-/// The phase; one without a status has not been looked at.
-pub(crate) fn phase(request: &ContainerRecreateRequest) -> &str {
+/// The phase; `New` before the first status.
+pub(crate) fn phase(request: &Crr) -> &str {
     let phase = request.status.as_ref().map(|status| status.phase.as_str());
     phase.filter(|phase| !phase.is_empty()).unwrap_or("New")
 }
 
-/// One line for each container and one for the request, as they stand.
-pub(crate) fn lines(request: &ContainerRecreateRequest) -> Vec<String> {
+pub(crate) fn states(request: &Crr) -> &[ContainerRecreateRequestState] {
+    let status = request.status.as_ref();
+    status.map_or(&[], |status| &status.container_recreate_states)
+}
+
+pub(crate) fn conditions(request: &Crr) -> &[Condition] {
+    let status = request.status.as_ref();
+    status.map_or(&[], |status| &status.conditions)
+}
+
+fn succeeded(request: &Crr) -> Option<&Condition> {
+    let mut conditions = conditions(request).iter();
+    conditions.find(|condition| condition.type_ == "Succeeded")
+}
+
+pub(crate) fn message(request: &Crr) -> Option<&String> {
+    request.status.as_ref()?.message.as_ref()
+}
+
+/// Why the request ended so, or waits.
+pub(crate) fn reason(request: &Crr) -> Option<&String> {
+    let succeeded = succeeded(request).map(|condition| &condition.message);
+    let reason = succeeded.or(message(request));
+    reason.filter(|reason| !reason.is_empty())
+}
+
+/// ` (WHY)`; empty without a reason.
+pub(crate) fn because(why: Option<&String>) -> String {
+    let why = why.filter(|why| !why.is_empty());
+    why.map(|why| format!(" ({why})")).unwrap_or_default()
+}
+
+/// One line per container, and last one about the request; none before the first status.
+pub(crate) fn lines(request: &Crr) -> Vec<String> {
     let pod = &request.spec.pod_name;
-    let Some(status) = &request.status else {
+    if request.status.is_none() {
         return Vec::new();
-    };
-    let because = |why: Option<&String>| match why {
-        Some(why) if !why.is_empty() => format!(" ({why})"),
-        Some(_) | None => String::new(),
-    };
-    let states = status.container_recreate_states.iter();
-    let mut lines: Vec<_> = states
-        .map(|state| {
-            let why = because(state.message.as_ref());
-            format!("{pod}/{}: {}{why}", state.name, state.phase)
-        })
-        .collect();
-    let condition = status.conditions.iter().find(|it| it.type_ == "Succeeded");
-    let why = condition.map(|it| &it.message).or(status.message.as_ref());
-    lines.push(match outcome(request) {
-        Some(Outcome::Succeeded) => format!("{pod}: succeeded{}", because(why)),
-        Some(Outcome::Failed) => format!("{pod}: FAILED{}", because(why)),
-        None => format!("{pod}: {}{}", phase(request), because(why)),
+    }
+    let containers = states(request).iter().map(|state| {
+        let why = because(state.message.as_ref());
+        format!("{pod}/{}: {}{why}", state.name, state.phase)
     });
-    lines
+    let phase = match outcome(request) {
+        Some(Outcome::Succeeded) => "succeeded",
+        Some(Outcome::Failed) => "FAILED",
+        None => phase(request),
+    };
+    let last = format!("{pod}: {phase}{}", because(reason(request)));
+    containers.chain([last]).collect()
 }
 
 #[cfg(test)]
@@ -67,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    fn crr(status: Value) -> ContainerRecreateRequest {
+    fn crr(status: Value) -> Crr {
         let spec = json!({ "podName": "web", "containers": [{ "name": "app" }] });
         let crr = json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",

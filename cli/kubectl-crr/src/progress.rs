@@ -1,40 +1,31 @@
-//! The block that a terminal shows while restarts go on: pure, from what is known to lines that fit.
+//! The block that a terminal shows while restarts go on, as lines that fit.
 
 use std::time::Duration;
 
-use k8s_api::crd::ContainerRecreateRequest;
+use k8s_api::crd::ContainerRecreateRequest as Crr;
 
 use crate::{
-    outcome::phase,
+    outcome::{because, message, phase, states},
     restarts::{Entry, Restarts, Stage},
 };
 
-/// The group in one line, and one for each pod in flight.
-pub(crate) fn of_group(
-    restarts: &Restarts,
-    now: Duration,
-    (width, height): (usize, usize),
-) -> Vec<String> {
-    let flights = restarts
-        .entries
-        .iter()
-        .filter_map(|entry| flight(entry, now));
-    let mut flights: Vec<_> = flights.collect();
-    let room = height.saturating_sub(3).max(1); // The head, the rest, and the line of the cursor.
-    let rest = flights.len().saturating_sub(room);
-    flights.truncate(room);
+/// A line about the group, and one for each pod in flight.
+pub(crate) fn of_group(restarts: &Restarts, now: Duration, size: (usize, usize)) -> Vec<String> {
+    let (width, height) = size;
+    let entries = restarts.entries.iter();
+    let mut flights: Vec<_> = entries.filter_map(|entry| flight(entry, now)).collect();
+    let most = height.saturating_sub(3).max(1); // The head, the rest, and the line of the cursor.
+    let rest = flights.len().saturating_sub(most);
+    flights.truncate(most);
     let widest = flights.iter().map(|(pod, ..)| pod.chars().count()).max();
     let widest = widest.unwrap_or_default();
     let mut lines = vec![restarts.tally().sentence()];
-    if restarts.is_out_of_room() {
+    if restarts.no_room_since.is_some() {
         let unready = restarts.unready().join(", ");
         lines.push(format!("  waiting for room; not ready: {unready}"));
     }
-    for (pod, since, state) in flights {
-        lines.push(format!(
-            "  {pod:<widest$}  {:>4}s  {state}",
-            since.as_secs()
-        ));
+    for (pod, seconds, state) in flights {
+        lines.push(format!("  {pod:<widest$}  {seconds:>4}s  {state}"));
     }
     if rest > 0 {
         lines.push(format!("  and {rest} more"));
@@ -42,45 +33,36 @@ pub(crate) fn of_group(
     lines.iter().map(|line| cut(line, width)).collect()
 }
 
-/// One request on its own.
-pub(crate) fn of_request(
-    request: &ContainerRecreateRequest,
-    since: Duration,
-    width: usize,
-) -> Vec<String> {
+pub(crate) fn of_request(request: &Crr, since: Duration, width: usize) -> Vec<String> {
     let pod = &request.spec.pod_name;
     let line = format!("{pod}  {}s  {}", since.as_secs(), state(request));
     vec![cut(&line, width)]
 }
 
-fn flight(entry: &Entry, now: Duration) -> Option<(&str, Duration, String)> {
+/// Name, seconds and state of a pod in flight.
+fn flight(entry: &Entry, now: Duration) -> Option<(&str, u64, String)> {
     let (since, state) = match (&entry.stage, &entry.request) {
         (Stage::Begun { since }, None) => (since, "asking for it".to_owned()),
         (Stage::Begun { since }, Some(request)) => (since, state(request)),
         (Stage::Settling { since }, _) => (since, "restarted; not ready yet".to_owned()),
         _ => return None,
     };
-    let name = entry.member.name.as_str();
-    Some((name, now.saturating_sub(*since), state))
+    let seconds = now.saturating_sub(*since).as_secs();
+    Some((&entry.member.name, seconds, state))
 }
 
 /// Each container's phase, or the request's before there are any.
-fn state(request: &ContainerRecreateRequest) -> String {
-    let states = request.status.iter();
-    let states = states.flat_map(|status| &status.container_recreate_states);
-    let states: Vec<_> = states
-        .map(|state| format!("{} {}", state.name, state.phase))
-        .collect();
-    let message = request.status.as_ref().and_then(|it| it.message.as_ref());
-    let because = message.filter(|it| !it.is_empty());
-    let because = because.map(|it| format!(" ({it})")).unwrap_or_default();
-    if states.is_empty() {
-        return format!("{}{because}", phase(request));
-    }
-    format!("{}{because}", states.join(", "))
+fn state(request: &Crr) -> String {
+    let states = states(request).iter();
+    let states = states.map(|it| format!("{} {}", it.name, it.phase));
+    let state = match states.collect::<Vec<_>>() {
+        states if states.is_empty() => phase(request).to_owned(),
+        states => states.join(", "),
+    };
+    format!("{state}{}", because(message(request)))
 }
 
-/// What fits into one line: a terminal would make two of more.
+/// The part of a line that fits: a terminal would wrap the rest.
 fn cut(line: &str, width: usize) -> String {
     if line.chars().count() <= width {
         return line.to_owned();
@@ -98,10 +80,10 @@ mod tests {
         cluster::News,
         members::{Group, Member},
         restarts::Limits,
-        rollout::{OnFailure, Plan},
+        rollout::Plan,
     };
 
-    fn crr(pod: &str, status: &Value) -> ContainerRecreateRequest {
+    fn crr(pod: &str, status: &Value) -> Crr {
         serde_json::from_value(json!({
             "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
             "metadata": { "name": format!("{pod}-w") },
@@ -125,7 +107,7 @@ mod tests {
         };
         let limits = Limits {
             max_unavailable: count,
-            on_failure: OnFailure::Stop,
+            keeps_going: false,
             patience: Duration::from_secs(60),
         };
         let pod = |number| {

@@ -1,74 +1,76 @@
-//! The request that a command line means.
+//! The request that a command line asks for, and its name.
 
 use std::time::Duration;
 
 use k8s_api::crd::{
-    ContainerRecreateRequest, ContainerRecreateRequestContainer, ContainerRecreateRequestSpec,
-    ContainerRecreateRequestStrategy,
+    ContainerRecreateRequest as Crr, ContainerRecreateRequestContainer,
+    ContainerRecreateRequestSpec, ContainerRecreateRequestStrategy,
 };
-use k8s_openapi::api::core::v1::Pod;
 use model::labels;
 
-use crate::{
-    args::{FailurePolicy, RestartArgs},
-    naming::crr_name,
-};
+use crate::args::RestartArgs;
 
-/// The request for a pod's containers.
+const LONGEST_NAME: usize = 253;
+
+/// Length of the random end of a name.
+const RESTART_ID: usize = 6;
+
+/// A random id, which all requests of one command share.
+pub(crate) fn random_restart_id() -> String {
+    let mut id = uuid::Uuid::new_v4().simple().to_string();
+    id.truncate(RESTART_ID);
+    id
+}
+
+/// The request for the containers that `args` names, otherwise for `all` of the pod.
 pub(crate) fn request(
     args: &RestartArgs,
+    namespace: &str,
     pod: &str,
-    containers: &[String],
-    word: &str,
-) -> ContainerRecreateRequest {
+    all: &[String],
+    restart_id: &str,
+) -> Crr {
+    let containers = match args.containers.as_slice() {
+        [] => all,
+        wanted => wanted,
+    };
     let flag = |given: bool| given.then_some(true);
-    let policy = args.failure_policy.map(|policy| match policy {
-        FailurePolicy::Fail => "Fail".to_owned(),
-        FailurePolicy::Ignore => "Ignore".to_owned(),
-    });
     let strategy = ContainerRecreateRequestStrategy {
-        failure_policy: policy,
+        failure_policy: args.failure_policy.map(|policy| format!("{policy:?}")),
         ordered_recreate: flag(args.ordered),
         force_recreate: flag(args.force),
         termination_grace_period_seconds: args.grace.map(long),
         unready_grace_period_seconds: args.unready.map(long),
         min_started_seconds: args.min_started.map(short),
     };
+    let container = |name: &String| ContainerRecreateRequestContainer {
+        name: name.clone(),
+        pre_stop: None,
+        ports: Vec::new(),
+        status_context: None,
+    };
     let spec = ContainerRecreateRequestSpec {
         pod_name: pod.to_owned(),
-        containers: containers.iter().map(|name| container(name)).collect(),
+        containers: containers.iter().map(container).collect(),
         strategy: Some(strategy),
         active_deadline_seconds: args.deadline.map(long),
         ttl_seconds_after_finished: Some(short(args.ttl)),
     };
-    let mut request = ContainerRecreateRequest::new(&crr_name(pod, word), spec);
-    let label = (labels::RESTART.to_owned(), word.to_owned());
+    let mut request = Crr::new(&crr_name(pod, restart_id), spec);
+    request.metadata.namespace = Some(namespace.to_owned());
+    let label = (labels::RESTART.to_owned(), restart_id.to_owned());
     request.metadata.labels = Some([label].into());
     request
 }
 
-fn container(name: &str) -> ContainerRecreateRequestContainer {
-    ContainerRecreateRequestContainer {
-        name: name.to_owned(),
-        pre_stop: None,
-        ports: Vec::new(),
-        status_context: None,
-    }
+/// The pod's name, truncated if necessary, and the restart's id.
+fn crr_name(pod: &str, restart_id: &str) -> String {
+    let longest = LONGEST_NAME.saturating_sub(restart_id.len() + 1);
+    let pod = pod.get(..longest).unwrap_or(pod); // A pod's name is ASCII.
+    format!("{}-{restart_id}", pod.trim_end_matches(['-', '.']))
 }
 
-/// Every container of a pod that can be recreated: not the init containers that have to end.
-pub(crate) fn containers_of(pod: &Pod) -> Vec<String> {
-    let Some(spec) = &pod.spec else {
-        return Vec::new();
-    };
-    let sidecars = spec.init_containers.iter().flatten();
-    let sidecars =
-        sidecars.filter(|container| container.restart_policy.as_deref() == Some("Always"));
-    let all = sidecars.chain(&spec.containers);
-    all.map(|container| container.name.clone()).collect()
-}
-
-/// Durations are parsed to fit.
+/// Seconds; durations are parsed to fit.
 fn short(duration: Duration) -> i32 {
     i32::try_from(duration.as_secs()).unwrap_or(i32::MAX)
 }
@@ -90,7 +92,7 @@ mod tests {
         let Command::Restart(args) = Args::parse_from(words).command else {
             panic!("{line} is no restart");
         };
-        let request = request(&args, "web", &args.containers, "abc123");
+        let request = request(&args, "shop", "web", &[], "abc123");
         assert_eq!(request.metadata.name.as_deref(), Some("web-abc123"));
         serde_json::to_value(request.spec).unwrap()
     }
@@ -118,12 +120,14 @@ mod tests {
     }
 
     #[test]
-    fn all_containers_are_those_that_live_on() {
-        let pod: Pod = serde_json::from_value(json!({ "spec": {
-            "initContainers": [{ "name": "setup" }, { "name": "proxy", "restartPolicy": "Always" }],
-            "containers": [{ "name": "app" }, { "name": "log" }],
-        }}))
-        .unwrap();
-        assert_eq!(containers_of(&pod), ["proxy", "app", "log"]);
+    fn names_are_the_pods_and_never_too_long() {
+        assert_eq!(crr_name("web-0", "abc123"), "web-0-abc123");
+        let name = crr_name(&"a".repeat(253), "abc123");
+        assert_eq!((name.len(), name.ends_with("a-abc123")), (253, true));
+        let dotted = format!("{}.{}", "a".repeat(245), "b".repeat(7));
+        assert_eq!(
+            crr_name(&dotted, "abc123"),
+            format!("{}-abc123", "a".repeat(245))
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! How far the restart of a group of pods is: what is seen goes in, what is next and what is told come out.
+//! State of the restart of a group of pods: watch events and answers go in, the next step and lines come out.
 //!
-//! A machine without clock or requests: times are those since the command began. Which pods are next is `rollout`'s.
+//! A machine without clock or IO: times are those since the command began. `rollout` decides which pods are next.
 
 mod entry;
 mod tally;
@@ -10,99 +10,78 @@ use std::{
     time::Duration,
 };
 
-use k8s_api::crd::ContainerRecreateRequest;
+use k8s_api::crd::ContainerRecreateRequest as Crr;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 
 pub(crate) use self::entry::{Entry, Stage};
 use crate::{
     cluster::News,
-    members::{Group, Member, Sight, controller, sight},
+    members::{Group, Member, PodSummary, controller, summary},
     outcome::{Outcome, lines, outcome},
-    rollout::{self, OnFailure, Plan, Progress},
+    rollout::{self, Plan, Progress},
+    screen::Line,
 };
 
-/// What a user allows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) max_unavailable: usize,
-    pub(crate) on_failure: OnFailure,
-    /// For each pod to be ready again, and for room to begin the next.
+    /// Begin more pods after one has failed.
+    pub(crate) keeps_going: bool,
+    /// For each pod to be ready again, and until the next may begin.
     pub(crate) patience: Duration,
 }
 
-/// One line to tell.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Said {
-    /// A step on the way; a picture shows it better.
-    Step(String),
-    /// How a pod ended.
-    Well(String),
-    Badly(String),
-}
-
-/// All pods of the group.
 #[derive(Debug)]
 pub(crate) struct Restarts {
     pub(crate) entries: Vec<Entry>,
     limits: Limits,
-    uids: BTreeSet<String>,
-    strangers: BTreeSet<String>,
-    /// Every pod with the labels, by its uid; nothing until all were seen.
-    sights: Option<BTreeMap<String, Sight>>,
-    are_requests_seen: bool,
+    foreign_controllers: BTreeSet<String>,
+    /// Every pod with the labels by its uid; `None` before the first list.
+    pods: Option<BTreeMap<String, PodSummary>>,
+    are_requests_listed: bool,
     /// Since when none is in flight and none may begin.
-    no_room_since: Option<Duration>,
-    said: Vec<Said>,
+    pub(crate) no_room_since: Option<Duration>,
+    lines: Vec<Line>,
 }
 
 // === impl Restarts ===
 
 impl Restarts {
     pub(crate) fn new(group: &Group, limits: Limits) -> Self {
-        let entry = |member: &Member| Entry {
-            member: member.clone(),
-            stage: Stage::Waiting,
-            request: None,
-            before: BTreeMap::new(),
-            is_request_seen: false,
-            is_request_gone: false,
-        };
         Self {
-            entries: group.members.iter().map(entry).collect(),
+            entries: group.members.iter().cloned().map(Entry::new).collect(),
             limits,
-            uids: group.members.iter().map(|it| it.uid.clone()).collect(),
-            strangers: group.strangers.clone(),
-            sights: None,
-            are_requests_seen: false,
+            foreign_controllers: group.foreign_controllers.clone(),
+            pods: None,
+            are_requests_listed: false,
             no_room_since: None,
-            said: Vec::new(),
+            lines: Vec::new(),
         }
     }
 
     pub(crate) fn on_pods(&mut self, news: News<Pod>) {
-        let strangers = &self.strangers;
-        let is_ours = |pod: &Pod| controller(pod).is_none_or(|uid| !strangers.contains(&uid));
-        let seen = |pod: &Pod| (pod.uid().unwrap_or_default(), sight(pod));
-        let sights = self.sights.get_or_insert_default();
+        let foreign = &self.foreign_controllers;
+        let is_ours = |pod: &Pod| controller(pod).is_none_or(|uid| !foreign.contains(&uid));
+        let entry = |pod: &Pod| (pod.uid().unwrap_or_default(), summary(pod));
+        if let News::Broken(why) = news {
+            return self.warn("pods", &why);
+        }
+        let known = self.pods.get_or_insert_default();
         match news {
-            News::All(pods) => *sights = pods.iter().filter(|pod| is_ours(pod)).map(seen).collect(),
-            News::Is(pod) if is_ours(&pod) => sights.extend([seen(&pod)]),
-            News::Gone(pod) => drop(sights.remove(&pod.uid().unwrap_or_default())),
+            News::All(pods) => *known = pods.iter().filter(|pod| is_ours(pod)).map(entry).collect(),
+            News::Is(pod) if is_ours(&pod) => known.extend([entry(&pod)]),
             News::Is(_) | News::Broken(_) => {}
+            News::Gone(pod) => drop(known.remove(&pod.uid().unwrap_or_default())),
         }
     }
 
-    pub(crate) fn on_requests(&mut self, news: News<ContainerRecreateRequest>) {
+    pub(crate) fn on_requests(&mut self, news: News<Crr>) {
         match news {
             News::All(requests) => {
-                self.are_requests_seen = true;
+                self.are_requests_listed = true;
                 let names: BTreeSet<_> = requests.iter().map(ResourceExt::name_any).collect();
-                for entry in self
-                    .entries
-                    .iter_mut()
-                    .filter(|entry| entry.is_request_seen)
-                {
+                for entry in self.entries.iter_mut().filter(|it| it.is_request_seen) {
                     let name = entry.request.as_ref().map(ResourceExt::name_any);
                     entry.is_request_gone = name.is_some_and(|name| !names.contains(&name));
                 }
@@ -110,158 +89,144 @@ impl Restarts {
             }
             News::Is(request) => self.on_request(request),
             News::Gone(request) => {
-                if let Some(entry) = self.entry_of(&request) {
+                if let Some(entry) = self.entry_mut(&request.spec.pod_name) {
                     entry.is_request_gone = true;
                 }
             }
-            News::Broken(_) => {}
+            News::Broken(why) => self.warn("requests", &why),
         }
     }
 
-    fn on_request(&mut self, request: ContainerRecreateRequest) {
-        let Some(entry) = self.entry_of(&request) else {
+    fn on_request(&mut self, request: Crr) {
+        let Some(entry) = self.entry_mut(&request.spec.pod_name) else {
             return;
         };
         entry.is_request_seen = true;
-        let told = entry.request.as_ref().map(lines).unwrap_or_default();
+        let before = entry.request.as_ref().map(lines).unwrap_or_default();
         let mut now = lines(&request);
-        if matches!(entry.stage, Stage::Begun { .. }) && outcome(&request) == Some(Outcome::Failed)
-        {
-            now.pop(); // The request's own line is last: this end is told with the pod's.
+        let has_failed = outcome(&request) == Some(Outcome::Failed);
+        if matches!(entry.stage, Stage::Begun { .. }) && has_failed {
+            now.pop(); // The line about the request is last: the line about the pod's end repeats it.
         }
         entry.request = Some(request);
-        let steps = now.into_iter().filter(|line| !told.contains(line));
-        self.said.extend(steps.map(Said::Step));
+        let steps = now.into_iter().filter(|line| !before.contains(line));
+        self.lines.extend(steps.map(Line::Step));
     }
 
-    fn entry_of(&mut self, request: &ContainerRecreateRequest) -> Option<&mut Entry> {
-        let mut entries = self.entries.iter_mut();
-        entries.find(|entry| entry.member.name == request.spec.pod_name)
+    fn warn(&mut self, watched: &str, why: &str) {
+        let warning = format!("watching the {watched}: {why}");
+        self.lines.push(Line::Warning(warning));
     }
 
-    /// A pod's turn has come; its request is about to be made.
+    fn entry_mut(&mut self, pod: &str) -> Option<&mut Entry> {
+        self.entries.iter_mut().find(|it| it.member.name == pod)
+    }
+
+    /// Begins a pod's restart; its request is made next.
     pub(crate) fn begin(&mut self, pod: &str, now: Duration) -> Option<&Member> {
         let entry = self.entries.iter_mut().find(|it| it.member.name == pod)?;
-        let sights = self.sights.as_ref();
-        let sight = sights.and_then(|sights| sights.get(&entry.member.uid));
-        entry.before = sight
-            .map(|sight| sight.instances.clone())
-            .unwrap_or_default();
+        let pods = self.pods.as_ref();
+        let pod = pods.and_then(|pods| pods.get(&entry.member.uid));
+        entry.before = pod.map(|pod| pod.instances.clone()).unwrap_or_default();
         entry.stage = Stage::Begun { since: now };
         Some(&entry.member)
     }
 
-    /// A pod's request was made.
-    pub(crate) fn made(&mut self, request: ContainerRecreateRequest) {
-        let name = request.name_any();
-        let pod = request.spec.pod_name.clone();
-        if let Some(entry) = self.entry_of(&request) {
+    pub(crate) fn made(&mut self, request: Crr) {
+        let (name, pod) = (request.name_any(), request.spec.pod_name.clone());
+        if let Some(entry) = self.entry_mut(&pod) {
             entry.request = Some(request);
-            self.said.push(Said::Step(format!("{pod}: begun ({name})")));
+            let line = format!("{pod}: begun ({name})");
+            self.lines.push(Line::Step(line));
         }
     }
 
     /// A pod's request could not be made.
-    pub(crate) fn refused(&mut self, pod: &str, why: String) {
-        if let Some(entry) = self.entries.iter_mut().find(|it| it.member.name == pod) {
-            self.said
-                .push(Said::Badly(format!("{pod}: FAILED ({why})")));
-            entry.stage = Stage::Failed { why };
+    pub(crate) fn refused(&mut self, pod: &str, why: &str) {
+        if let Some(entry) = self.entry_mut(pod) {
+            entry.stage = Stage::Failed;
+            self.lines.push(Line::Bad(format!("{pod}: FAILED ({why})")));
         }
     }
 
-    /// Takes up what was seen, and plans.
+    /// Advances each pod by what is known, and plans.
     pub(crate) fn plan(&mut self, now: Duration) -> Plan {
-        let Some(sights) = self.sights.as_ref().filter(|_| self.are_requests_seen) else {
+        let Some(pods) = self.pods.as_ref().filter(|_| self.are_requests_listed) else {
             return Plan::Wait;
         };
+        let limits = self.limits;
         for entry in &mut self.entries {
-            while let Some((stage, said)) = entry.next_stage(sights, self.limits.patience, now) {
-                self.said.extend(said);
+            while let Some((stage, said)) = entry.next_stage(pods, limits.patience, now) {
+                self.lines.extend(said);
                 entry.stage = stage;
             }
         }
-        let plan = rollout::plan(
-            &self.pods(sights),
-            self.limits.max_unavailable,
-            self.limits.on_failure,
-        );
+        let pods = self.rollout_pods(pods);
+        let plan = rollout::plan(&pods, limits.max_unavailable, limits.keeps_going);
         if plan != Plan::NoRoom {
             self.no_room_since = None;
             return plan;
         }
         match self.no_room_since {
-            Some(since) if now >= since + self.limits.patience => {
+            Some(since) if now >= since + limits.patience => {
                 let why = "waited in vain for room to begin the next pod";
-                self.said.push(Said::Badly(why.to_owned()));
-                Plan::End { left: self.left() }
+                self.lines.push(Line::Bad(why.to_owned()));
+                let left = self.tally().waiting;
+                return Plan::End { left };
             }
-            Some(_) => plan,
+            Some(_) => {}
             None => {
                 self.no_room_since = Some(now);
-                let unready = self.unready().join(", ");
-                let most = self.limits.max_unavailable;
+                let (unready, most) = (self.unready().join(", "), limits.max_unavailable);
                 let why = format!("waiting for room: not ready: {unready}; at most {most} may be");
-                self.said.push(Said::Step(why));
-                plan
+                self.lines.push(Line::Step(why));
             }
         }
+        plan
     }
 
-    fn left(&self) -> Vec<String> {
-        let left = self.entries.iter().filter(|it| it.stage == Stage::Waiting);
-        left.map(|it| it.member.name.clone()).collect()
-    }
-
-    fn pods(&self, sights: &BTreeMap<String, Sight>) -> Vec<rollout::Pod> {
+    fn rollout_pods(&self, pods: &BTreeMap<String, PodSummary>) -> Vec<rollout::Pod> {
         let ours = self.entries.iter().filter_map(|entry| {
-            let sight = sights.get(&entry.member.uid);
+            let pod = pods.get(&entry.member.uid);
             Some(rollout::Pod {
                 name: entry.member.name.clone(),
-                // One that leaves is not counted on, and its successor is a bystander.
-                is_ready: sight.is_none_or(|sight| sight.is_ready || sight.is_leaving),
+                // A pod that leaves does not count, and its successor is a bystander.
+                is_ready: pod.is_none_or(|pod| pod.is_ready || pod.is_leaving),
                 progress: entry.progress()?,
             })
         });
-        let others = sights.iter();
-        let others = others.filter(|(uid, sight)| !self.uids.contains(*uid) && !sight.is_leaving);
-        let others = others.map(|(_, sight)| rollout::Pod {
-            name: sight.name.clone(),
-            is_ready: sight.is_ready,
+        let uids: BTreeSet<_> = self.entries.iter().map(|it| &it.member.uid).collect();
+        let others = pods.iter().filter(|(uid, _)| !uids.contains(uid));
+        let others = others.filter(|(_, pod)| !pod.is_leaving);
+        let others = others.map(|(_, pod)| rollout::Pod {
+            name: pod.name.clone(),
+            is_ready: pod.is_ready,
             progress: Progress::Bystander,
         });
         ours.chain(others).collect()
     }
 
-    /// The pods that are not ready or in flight, as they are counted.
+    /// Names of the pods that count as not ready.
     pub(crate) fn unready(&self) -> Vec<String> {
-        let sights = self.sights.as_ref();
-        let pods = sights.map(|sights| self.pods(sights)).unwrap_or_default();
-        let unready = pods
-            .into_iter()
-            .filter(|pod| !pod.is_ready || pod.progress == Progress::Overdue);
+        let pods = self.pods.iter().flat_map(|pods| self.rollout_pods(pods));
+        let unready = pods.filter(|pod| !pod.is_ready || pod.progress == Progress::Overdue);
         unready.map(|pod| pod.name).collect()
     }
 
-    /// Whether none is in flight and none may begin.
-    pub(crate) fn is_out_of_room(&self) -> bool {
-        self.no_room_since.is_some()
-    }
-
-    /// When to plan again though nothing is seen.
+    /// When to plan again without news.
     pub(crate) fn next_deadline(&self) -> Option<Duration> {
-        let since = self.entries.iter().filter_map(|entry| match entry.stage {
+        let begun = self.entries.iter().filter_map(|entry| match entry.stage {
             Stage::Begun { since } | Stage::Settling { since } => Some(since),
-            Stage::Waiting | Stage::Restarted { .. } | Stage::Failed { .. } => None,
+            Stage::Waiting | Stage::Restarted | Stage::Failed => None,
             Stage::Overdue | Stage::Gone => None,
         });
-        let earliest = since.chain(self.no_room_since).min();
+        let earliest = begun.chain(self.no_room_since).min();
         earliest.map(|since| since + self.limits.patience)
     }
 
-    /// What is to be told since the last time.
-    pub(crate) fn take_said(&mut self) -> Vec<Said> {
-        std::mem::take(&mut self.said)
+    /// Lines since the last call.
+    pub(crate) fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
     }
 }
 

@@ -1,8 +1,6 @@
-//! Which pods of a group are next.
-//!
-//! A planner without memory: what is seen goes in, what to do comes out. It makes no request.
+//! Which pods of a group are next: a planner without memory or IO.
 
-/// What is known of one pod of the group, in the order in which they are to be restarted.
+/// A pod of the group; pods are listed in the order of their restarts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Pod {
     pub(crate) name: String,
@@ -10,34 +8,25 @@ pub(crate) struct Pod {
     pub(crate) progress: Progress,
 }
 
-/// How far this command is with a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Progress {
     /// No request was made for it yet.
     Waiting,
     /// Its request has not ended, or it is not ready again.
     InFlight,
-    /// As in flight, but nobody waits for it any more.
+    /// In flight, but no longer waited for.
     Overdue,
     Restarted,
     Failed,
-    /// Nothing is to be done with it: it only counts while it is not ready.
+    /// Not restarted: it only counts while it is not ready.
     Bystander,
 }
 
-/// What one pod's failure does to those not yet begun.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum OnFailure {
-    Stop,
-    KeepGoing,
-}
-
-/// What to do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     /// Make a request for these pods, in this order.
     Begin(Vec<String>),
-    /// Those in flight are waited for.
+    /// Wait for those in flight.
     Wait,
     /// None is in flight, and none may begin: too many pods are not ready.
     NoRoom,
@@ -45,38 +34,37 @@ pub(crate) enum Plan {
     End { left: Vec<String> },
 }
 
-/// The next step for `pods`, of which at most `max_unavailable` may be not ready.
+/// The next step for `pods`, of which at most `max_unavailable` may be not ready. After a failure no more pods begin,
+/// unless `keeps_going`.
 ///
-/// A pod in flight counts as not ready whatever it shows: it may go at any moment. A waiting pod that is not ready
-/// takes nothing away when it is restarted, and its restart may be what it needs, so that it only needs a free place
-/// among those in flight.
-pub(crate) fn plan(pods: &[Pod], max_unavailable: usize, on_failure: OnFailure) -> Plan {
+/// A pod in flight counts as not ready whatever its status: it may go at any moment. A waiting pod that is not ready
+/// reduces nothing when it is restarted, and the restart may be what it needs, so it only needs fewer in flight.
+pub(crate) fn plan(pods: &[Pod], max_unavailable: usize, keeps_going: bool) -> Plan {
     let is_any = |wanted: &[Progress]| pods.iter().any(|pod| wanted.contains(&pod.progress));
-    let is_stopped =
-        on_failure == OnFailure::Stop && is_any(&[Progress::Failed, Progress::Overdue]);
-    let is_anything_left = is_any(&[Progress::Waiting]) && !is_stopped;
-    let next = if is_anything_left {
-        next_pods(pods, max_unavailable)
-    } else {
+    let has_failed = is_any(&[Progress::Failed, Progress::Overdue]);
+    let is_stopped = has_failed && !keeps_going;
+    let waiting = pods.iter().filter(|pod| pod.progress == Progress::Waiting);
+    let next = if is_stopped {
         Vec::new()
+    } else {
+        next_pods(pods, max_unavailable)
     };
     if !next.is_empty() {
         Plan::Begin(next)
     } else if is_any(&[Progress::InFlight]) {
         Plan::Wait
-    } else if is_anything_left {
+    } else if is_any(&[Progress::Waiting]) && !is_stopped {
         Plan::NoRoom
     } else {
-        let left = pods.iter().filter(|pod| pod.progress == Progress::Waiting);
-        let left = left.map(|pod| pod.name.clone()).collect();
+        let left = waiting.map(|pod| pod.name.clone()).collect();
         Plan::End { left }
     }
 }
 
 fn next_pods(pods: &[Pod], max_unavailable: usize) -> Vec<String> {
     let is_going = |pod: &&Pod| matches!(pod.progress, Progress::InFlight | Progress::Overdue);
-    let mut in_flight = pods.iter().filter(is_going).count();
     let is_unavailable = |pod: &&Pod| !pod.is_ready || is_going(pod);
+    let mut in_flight = pods.iter().filter(is_going).count();
     let mut unavailable = pods.iter().filter(is_unavailable).count();
     let mut next = Vec::new();
     for pod in pods.iter().filter(|pod| pod.progress == Progress::Waiting) {
@@ -143,7 +131,7 @@ mod tests {
             ("rrB", 1, end("")),
             ("", 1, end("")),
         ] {
-            let plan = plan(&pods(letters), max_unavailable, OnFailure::Stop);
+            let plan = plan(&pods(letters), max_unavailable, false);
             assert_eq!(plan, expected, "{letters} {max_unavailable}");
         }
     }
@@ -159,27 +147,30 @@ mod tests {
             ("iWw", 1, Plan::Wait),
             ("BWw", 1, begin("b")),
         ] {
-            let plan = plan(&pods(letters), max_unavailable, OnFailure::Stop);
+            let plan = plan(&pods(letters), max_unavailable, false);
             assert_eq!(plan, expected, "{letters} {max_unavailable}");
         }
     }
 
     #[test]
     fn stops_at_the_first_failure_unless_told_otherwise() {
-        for (letters, max_unavailable, on_failure, expected) in [
-            ("Fww", 1, OnFailure::Stop, end("bc")),
-            ("fww", 1, OnFailure::Stop, end("bc")),
-            ("oww", 1, OnFailure::Stop, end("bc")),
-            ("ifw", 2, OnFailure::Stop, Plan::Wait),
-            ("fww", 1, OnFailure::KeepGoing, begin("b")),
-            ("Fww", 1, OnFailure::KeepGoing, Plan::NoRoom),
-            ("Fww", 2, OnFailure::KeepGoing, begin("b")),
-            ("oww", 1, OnFailure::KeepGoing, Plan::NoRoom),
-            ("oww", 2, OnFailure::KeepGoing, begin("b")),
-            ("frr", 1, OnFailure::KeepGoing, end("")),
+        for (letters, max_unavailable, keeps_going, expected) in [
+            ("Fww", 1, false, end("bc")),
+            ("fww", 1, false, end("bc")),
+            ("oww", 1, false, end("bc")),
+            ("ifw", 2, false, Plan::Wait),
+            ("fww", 1, true, begin("b")),
+            ("Fww", 1, true, Plan::NoRoom),
+            ("Fww", 2, true, begin("b")),
+            ("oww", 1, true, Plan::NoRoom),
+            ("oww", 2, true, begin("b")),
+            ("frr", 1, true, end("")),
         ] {
-            let plan = plan(&pods(letters), max_unavailable, on_failure);
-            assert_eq!(plan, expected, "{letters} {max_unavailable} {on_failure:?}");
+            let plan = plan(&pods(letters), max_unavailable, keeps_going);
+            assert_eq!(
+                plan, expected,
+                "{letters} {max_unavailable} {keeps_going:?}"
+            );
         }
     }
 }

@@ -1,110 +1,103 @@
-//! Where progress is told: lines one after the other, or on a terminal also a block that is painted anew.
+//! Progress output: lines, and on a terminal also a live block below them.
 //!
-//! Owns the terminal's codes. What stands in the block is `progress`'s.
+//! Owns the terminal's control codes. `progress` makes the block's lines.
 
 use std::{
     io::{self, IsTerminal, Write},
     time::Duration,
 };
 
-use crate::failure::Failure;
+use terminal_size::{Height, Width, terminal_size};
 
-/// How wide and high a terminal is that does not say.
-const USUAL: (usize, usize) = (80, 24);
+use crate::failure::Result;
 
-/// How often what a terminal shows is made anew, for the seconds in it.
+/// Columns and rows of a terminal whose size is unknown.
+const USUAL_SIZE: (usize, usize) = (80, 24);
+
+/// How often the live block is refreshed, for the seconds in it.
 pub(crate) const REPAINT: Duration = Duration::from_secs(1);
 
-/// How progress is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
-    /// Every line stays, and nothing else is said.
     Plain,
-    /// As plain, on standard error: standard output is an object's.
+    /// Lines on standard error: standard output is for an object.
     Aside,
-    /// A block that is painted anew, and above it what stays.
-    Live { is_coloured: bool },
+    /// A live block on standard output, and above it lines that stay.
+    Live {
+        is_coloured: bool,
+    },
 }
 
-/// The one place that progress is told to.
 #[derive(Debug)]
 pub(crate) struct Screen {
     mode: Mode,
     block: Vec<String>,
 }
 
-/// How a line that stays is meant.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Tone {
-    Plain,
-    Good,
-    Bad,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Line {
+    /// A step on the way; left out while a live block shows it.
+    Step(String),
+    Plain(String),
+    /// The end of a restart, in green.
+    Good(String),
+    /// The failure of a restart, in red.
+    Bad(String),
+    Warning(String),
 }
 
 // === impl Screen ===
 
 impl Screen {
-    /// This process's, by its standard output and environment.
+    /// By this process's standard output and environment.
     pub(crate) fn of_process(has_format: bool) -> Self {
-        let word = |name| std::env::var(name).unwrap_or_default();
-        let is_terminal = io::stdout().is_terminal();
-        let mode = mode(has_format, is_terminal, &word("TERM"), &word("NO_COLOR"));
-        let block = Vec::new();
-        Self { mode, block }
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let (term, no_color) = (variable("TERM"), variable("NO_COLOR"));
+        Self {
+            mode: mode(has_format, io::stdout().is_terminal(), &term, &no_color),
+            block: Vec::new(),
+        }
     }
 
     pub(crate) fn is_live(&self) -> bool {
         matches!(self.mode, Mode::Live { .. })
     }
 
-    /// Columns and rows.
-    pub(crate) fn size(&self) -> (usize, usize) {
-        use terminal_size::{Height, Width, terminal_size};
-        terminal_size().map_or(USUAL, |(Width(width), Height(height))| {
-            (width.into(), height.into())
-        })
-    }
-
-    /// A step on the way, which the block shows where there is one.
-    pub(crate) fn step(&mut self, line: &str) -> Result<(), Failure> {
-        if self.is_live() {
-            return Ok(());
+    pub(crate) fn print(&mut self, line: &Line) -> Result<()> {
+        match line {
+            Line::Step(_) if self.is_live() => Ok(()),
+            Line::Step(line) | Line::Plain(line) => self.stay(line, ""),
+            Line::Good(line) => self.stay(line, "\x1b[32m"),
+            Line::Bad(line) => self.stay(line, "\x1b[31m"),
+            Line::Warning(line) => self.note(&format!("warning: {line}")),
         }
-        self.line(line, Tone::Plain)
     }
 
-    /// A line that stays.
-    pub(crate) fn line(&mut self, line: &str, tone: Tone) -> Result<(), Failure> {
+    fn stay(&mut self, line: &str, colour: &str) -> Result<()> {
         match self.mode {
             Mode::Plain => writeln!(io::stdout(), "{line}")?,
             Mode::Aside => writeln!(io::stderr(), "{line}")?,
             Mode::Live { is_coloured } => {
-                let line = if is_coloured {
-                    coloured(line, tone)
-                } else {
-                    line.to_owned()
-                };
-                let text = format!("{}{line}\n{}", erased(&self.block), painted(&self.block));
-                write_out(&text)?;
+                let is_coloured = is_coloured && !colour.is_empty();
+                let end = if is_coloured { "\x1b[0m" } else { "" };
+                let colour = if is_coloured { colour } else { "" };
+                let (erased, painted) = (erased(&self.block), painted(&self.block));
+                write_out(&format!("{erased}{colour}{line}{end}\n{painted}"))?;
             }
         }
         Ok(())
     }
 
-    pub(crate) fn warn(&mut self, line: &str) -> Result<(), Failure> {
-        self.note(&format!("warning: {line}"))
-    }
-
-    /// Something that is no result, for standard error.
-    pub(crate) fn note(&mut self, line: &str) -> Result<(), Failure> {
+    /// Prints a line on standard error.
+    pub(crate) fn note(&mut self, line: &str) -> Result<()> {
         let block = std::mem::take(&mut self.block);
         write_out(&erased(&block))?;
         writeln!(io::stderr(), "{line}")?;
         self.paint(block)
     }
 
-    /// Shows that block instead of the last one; without a terminal, nothing.
-    pub(crate) fn paint(&mut self, block: Vec<String>) -> Result<(), Failure> {
+    /// Replaces the live block; does nothing without a terminal.
+    pub(crate) fn paint(&mut self, block: Vec<String>) -> Result<()> {
         if self.is_live() && block != self.block {
             write_out(&format!("{}{}", erased(&self.block), painted(&block)))?;
             self.block = block;
@@ -112,10 +105,15 @@ impl Screen {
         Ok(())
     }
 
-    /// Takes the block away.
-    pub(crate) fn clear(&mut self) -> Result<(), Failure> {
+    pub(crate) fn clear(&mut self) -> Result<()> {
         self.paint(Vec::new())
     }
+}
+
+pub(crate) fn size() -> (usize, usize) {
+    terminal_size().map_or(USUAL_SIZE, |(Width(columns), Height(rows))| {
+        (columns.into(), rows.into())
+    })
 }
 
 fn write_out(text: &str) -> io::Result<()> {
@@ -135,7 +133,7 @@ fn mode(has_format: bool, is_terminal: bool, term: &str, no_color: &str) -> Mode
     }
 }
 
-/// Back to the block's first line, and nothing from there on.
+/// Codes that move to the block's first line and clear everything from there on.
 fn erased(block: &[String]) -> String {
     match block.len() {
         0 => String::new(),
@@ -145,14 +143,6 @@ fn erased(block: &[String]) -> String {
 
 fn painted(block: &[String]) -> String {
     block.iter().map(|line| format!("{line}\n")).collect()
-}
-
-fn coloured(line: &str, tone: Tone) -> String {
-    match tone {
-        Tone::Plain => line.to_owned(),
-        Tone::Good => format!("\x1b[32m{line}\x1b[0m"),
-        Tone::Bad => format!("\x1b[31m{line}\x1b[0m"),
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,16 @@
-//! Which pods get the readiness gate `KruisePodReady` when they are created.
+//! Which new pods get the readiness gate `KruisePodReady`.
 //!
-//! Owns the rule and the writing-in; who opens and shuts the gate is the scheduler's. Every gated pod bears our
-//! label, so that one watch by label finds them all. A pod that has both already is left as it is: the rule may
-//! be asked any number of times.
+//! Owns the rule and the change; the crr-scheduler opens and shuts the gate. Every gated pod has our label, so that
+//! one watch by label finds them all. A pod that has both stays as it is: the rule may be applied any number of
+//! times.
 
 use json_patch::Patch;
+use k8s_openapi::{api::core::v1::PodSpec, serde::Deserialize};
+use kube_core::{DynamicObject, ResourceExt};
 use model::labels;
-use serde_json::{Value, json};
+use serde_json::json;
+
+use crate::{list_in, patch};
 
 /// Pods that get the gate without asking for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,79 +21,44 @@ pub enum GateScope {
     EveryPod,
 }
 
-/// What makes a gated pod of a pod that should be one. The pod is as its author sent it: anything.
-pub fn gate_pod(pod: &Value, scope: GateScope) -> Patch {
-    if !is_wanted(pod, scope) {
+/// The patch that gates a pod; empty if it gets no gate or has it already.
+pub fn gate_pod(pod: &DynamicObject, scope: GateScope) -> Patch {
+    let Ok(spec) = PodSpec::deserialize(&pod.data["spec"]) else {
+        return Patch::default();
+    };
+    let mut gates = spec.readiness_gates.iter().flatten();
+    let has_gate = gates.any(|gate| gate.condition_type == labels::KRUISE_POD_READY);
+    // The kubelet creates a static pod's mirror and judges by its own file, which has no gate.
+    let is_mirror = pod.annotations().contains_key(labels::CONFIG_MIRROR);
+    if is_mirror || !(has_gate || is_wanted(pod, scope)) {
         return Patch::default();
     }
     let mut gated = pod.clone();
-    if !has_gate(pod)
-        && let Some(gates) = list_in(&mut gated["spec"], "readinessGates")
-    {
-        gates.push(json!({ "conditionType": labels::KRUISE_POD_READY }));
+    if !has_gate {
+        let gate = json!({ "conditionType": labels::KRUISE_POD_READY });
+        list_in(&mut gated.data["spec"]["readinessGates"]).push(gate);
     }
-    // A pod whose gates are no list is refused by the API server, not by us.
-    if has_gate(&gated)
-        && let Some(labels) = object_in(&mut gated["metadata"], "labels")
-    {
-        let is = json!(labels::READINESS_GATE_TRUE);
-        labels.insert(labels::READINESS_GATE.to_owned(), is);
-    }
-    json_patch::diff(pod, &gated)
+    let label = [labels::READINESS_GATE, labels::READINESS_GATE_TRUE].map(str::to_owned);
+    gated.labels_mut().extend([label.into()]);
+    patch(pod, &gated)
 }
 
-fn is_wanted(pod: &Value, scope: GateScope) -> bool {
-    if !pod["spec"].is_object() || !pod["metadata"].is_object() {
-        return false;
-    }
-    // The kubelet makes a static pod's mirror and judges by its own file, which has no gate.
-    let is_mirror = pod["metadata"]["annotations"][labels::CONFIG_MIRROR].is_string();
-    let asks = pod["metadata"]["labels"][labels::READINESS_GATE] == labels::READINESS_GATE_TRUE;
-    let is_for_all = match scope {
+fn is_wanted(pod: &DynamicObject, scope: GateScope) -> bool {
+    let is_in_scope = match scope {
         GateScope::EveryPod => true,
-        GateScope::Kruise => false,
+        GateScope::Kruise => pod.owner_references().iter().any(|owner| {
+            let group = owner.api_version.split_once('/').map(|(group, _)| group);
+            owner.controller == Some(true) && group == Some(labels::KRUISE_GROUP)
+        }),
     };
-    !is_mirror && (has_gate(pod) || asks || is_for_all || is_controlled_by_kruise(pod))
-}
-
-fn has_gate(pod: &Value) -> bool {
-    let gates = pod["spec"]["readinessGates"].as_array();
-    let mut gates = gates.into_iter().flatten();
-    gates.any(|gate| gate["conditionType"] == labels::KRUISE_POD_READY)
-}
-
-fn is_controlled_by_kruise(pod: &Value) -> bool {
-    let owners = pod["metadata"]["ownerReferences"].as_array();
-    let mut owners = owners.into_iter().flatten();
-    owners.any(|owner| {
-        let version = owner["apiVersion"].as_str().and_then(|v| v.split_once('/'));
-        owner["controller"] == true
-            && version.is_some_and(|(group, _)| group == labels::KRUISE_GROUP)
-    })
-}
-
-/// A field that is a list or is made one; `None` when it is something else.
-pub(crate) fn list_in<'a>(parent: &'a mut Value, field: &str) -> Option<&'a mut Vec<Value>> {
-    let slot = &mut parent[field];
-    if slot.is_null() {
-        *slot = json!([]);
-    }
-    slot.as_array_mut()
-}
-
-pub(crate) fn object_in<'a>(
-    parent: &'a mut Value,
-    field: &str,
-) -> Option<&'a mut serde_json::Map<String, Value>> {
-    let slot = &mut parent[field];
-    if slot.is_null() {
-        *slot = json!({});
-    }
-    slot.as_object_mut()
+    let label = pod.labels().get(labels::READINESS_GATE);
+    is_in_scope || label.is_some_and(|value| value == labels::READINESS_GATE_TRUE)
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::Value;
+
     use super::*;
 
     const GATED: &str = "podwright.dev/readiness-gate";
@@ -106,9 +75,13 @@ mod tests {
         pod
     }
 
+    fn patch_of(pod: &Value, scope: GateScope) -> Patch {
+        gate_pod(&serde_json::from_value(pod.clone()).unwrap(), scope)
+    }
+
     fn gated(pod: &Value, scope: GateScope) -> Value {
         let mut gated = pod.clone();
-        json_patch::patch(&mut gated, &gate_pod(pod, scope)).unwrap();
+        json_patch::patch(&mut gated, &patch_of(pod, scope)).unwrap();
         gated
     }
 
@@ -124,7 +97,7 @@ mod tests {
         assert_eq!(found, gates, "{pod}");
         let labels = &once["metadata"]["labels"];
         assert_eq!(labels[GATED] == "true", label, "{pod}");
-        assert_eq!(gate_pod(&once, scope), Patch::default(), "{pod}");
+        assert_eq!(patch_of(&once, scope), Patch::default(), "{pod}");
     }
 
     fn owned(version: &str, controller: bool) -> Value {
@@ -199,16 +172,20 @@ mod tests {
     #[test]
     fn anything_is_answered() {
         let asks = json!({"labels": {GATED: "true"}});
-        for odd in [
+        for spec in [
             json!(null),
             json!([]),
-            json!({"spec": 1, "metadata": []}),
-            json!({"spec": {"readinessGates": 5}, "metadata": asks}),
-            json!({"spec": {"readinessGates": [5]}, "metadata": {"labels": 5}}),
-            json!({"spec": {}, "metadata": {"ownerReferences": {"controller": true}}}),
+            json!(1),
+            json!({"readinessGates": 5}),
+            json!({"readinessGates": [5]}),
         ] {
             for scope in [GateScope::Kruise, GateScope::EveryPod] {
-                let _patch = gate_pod(&odd, scope);
+                let odd = json!({"spec": spec, "metadata": asks});
+                assert_eq!(patch_of(&odd, scope), Patch::default(), "{odd}");
+                assert_eq!(
+                    patch_of(&json!({"metadata": asks}), scope),
+                    Patch::default()
+                );
             }
         }
     }

@@ -1,112 +1,91 @@
-//! What admission writes into a creation: labels, defaults, read-only fields, who asked, the trace.
+//! Fields that admission writes into a created CRR: labels, defaults, read-only fields, requester and trace.
 
 use k8s_openapi::api::core::v1::{Container, ContainerStatus, Pod};
+use kube_core::{DynamicObject, ResourceExt};
 use model::labels;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use crate::Facts;
+use crate::{Facts, Origin, create::node_name};
 
 /// The longest label value (Kubernetes).
 const LONGEST_LABEL_VALUE: usize = 63;
 
-/// A container of the request, as the pod has it.
+/// A container of the pod that the CRR names.
 pub(crate) struct Target<'a> {
+    /// Its place in the CRR's list.
+    pub(crate) index: usize,
     pub(crate) container: &'a Container,
     pub(crate) status: &'a ContainerStatus,
 }
 
-/// Completes a request without faults. Each target has its place in the request's list.
+/// Completes a CRR without faults.
 pub(crate) fn complete(
-    object: &mut Value,
+    object: &mut DynamicObject,
     pod: &Pod,
-    targets: &[(usize, Target<'_>)],
+    targets: &[Target<'_>],
     facts: &Facts,
+    origin: &Origin,
 ) {
-    write_labels(object, pod);
-    if facts.is_node_virtual {
-        let virtual_kubelet = json!(labels::NODE_TYPE_VIRTUAL);
-        entries(object, "labels").insert(labels::NODE_TYPE.to_owned(), virtual_kubelet);
-    }
-    write_annotations(object, facts);
-    write_strategy(&mut object["spec"], pod);
-    for (index, target) in targets {
-        write_target(&mut object["spec"]["containers"][*index], target);
+    write_labels(object, pod, facts);
+    write_annotations(object, origin);
+    let spec = &mut object.data["spec"];
+    write_strategy(&mut spec["strategy"], pod);
+    for target in targets {
+        write_target(&mut spec["containers"][target.index], target);
     }
 }
 
-fn write_annotations(object: &mut Value, facts: &Facts) {
-    let annotations = entries(object, "annotations");
-    if let Some(trace_parent) = &facts.trace_parent {
-        annotations.insert(labels::TRACE_PARENT.to_owned(), json!(trace_parent));
+fn write_labels(object: &mut DynamicObject, pod: &Pod, facts: &Facts) {
+    let name = pod.name_any();
+    let labels = object.labels_mut();
+    labels.remove(labels::CRR_POD_NAME);
+    let is_short = name.len() <= LONGEST_LABEL_VALUE;
+    let uid = pod.uid().unwrap_or_default();
+    let written = [
+        Some((labels::CRR_ACTIVE, labels::CRR_ACTIVE_TRUE)),
+        Some((labels::CRR_POD_UID, &*uid)),
+        Some((labels::CRR_NODE_NAME, node_name(pod))),
+        is_short.then_some((labels::CRR_POD_NAME, &*name)),
+        (facts.is_node_virtual).then_some((labels::NODE_TYPE, labels::NODE_TYPE_VIRTUAL)),
+    ];
+    let written = written.into_iter().flatten();
+    labels.extend(written.map(|(label, value)| (label.to_owned(), value.to_owned())));
+}
+
+fn write_annotations(object: &mut DynamicObject, origin: &Origin) {
+    let annotations = object.annotations_mut();
+    if let Some(traceparent) = &origin.traceparent {
+        annotations.insert(labels::TRACE_PARENT.to_owned(), traceparent.clone());
     }
-    // What the request itself says of who asks is nobody's word.
-    match &facts.requested_by {
-        Some(user) => annotations.insert(labels::REQUESTED_BY.to_owned(), json!(user)),
+    // The author's own value could be forged.
+    match &origin.requester {
+        Some(user) => annotations.insert(labels::REQUESTED_BY.to_owned(), user.clone()),
         None => annotations.remove(labels::REQUESTED_BY),
     };
 }
 
-fn write_labels(object: &mut Value, pod: &Pod) {
-    let node = pod.spec.as_ref().and_then(|spec| spec.node_name.clone());
-    let labels = entries(object, "labels");
-    labels.insert(
-        labels::CRR_ACTIVE.to_owned(),
-        json!(labels::CRR_ACTIVE_TRUE),
-    );
-    labels.insert(labels::CRR_POD_UID.to_owned(), json!(pod.metadata.uid));
-    labels.insert(labels::CRR_NODE_NAME.to_owned(), json!(node));
-    match &pod.metadata.name {
-        Some(name) if name.len() <= LONGEST_LABEL_VALUE => {
-            labels.insert(labels::CRR_POD_NAME.to_owned(), json!(name));
-        }
-        Some(_) | None => {
-            labels.remove(labels::CRR_POD_NAME);
-        }
-    }
-}
-
-fn write_strategy(spec: &mut Value, pod: &Pod) {
-    if !spec["strategy"].is_object() {
-        spec["strategy"] = json!({});
-    }
-    let strategy = &mut spec["strategy"];
+fn write_strategy(strategy: &mut Value, pod: &Pod) {
     if matches!(strategy["failurePolicy"].as_str(), None | Some("")) {
         strategy["failurePolicy"] = json!("Fail");
     }
-    let grace = pod
-        .spec
-        .as_ref()
-        .and_then(|spec| spec.termination_grace_period_seconds);
-    if strategy["terminationGracePeriodSeconds"].is_null()
-        && let Some(grace) = grace
+    let spec = pod.spec.as_ref();
+    if let Some(grace) = spec.and_then(|spec| spec.termination_grace_period_seconds)
+        && strategy["terminationGracePeriodSeconds"].is_null()
     {
         strategy["terminationGracePeriodSeconds"] = json!(grace);
     }
 }
 
 fn write_target(entry: &mut Value, target: &Target<'_>) {
-    let Target { container, status } = target;
+    let (container, status) = (target.container, target.status);
     let lifecycle = container.lifecycle.as_ref();
     if let Some(hook) = lifecycle.and_then(|lifecycle| lifecycle.pre_stop.as_ref()) {
         entry["preStop"] = json!(hook);
-        // The hook may name a port; only then are ports of any use.
+        // Only these hooks can name a port.
         if hook.http_get.is_some() || hook.tcp_socket.is_some() {
             entry["ports"] = json!(container.ports.clone().unwrap_or_default());
         }
     }
     entry["statusContext"] =
         json!({ "containerID": status.container_id, "restartCount": status.restart_count });
-}
-
-/// `metadata.labels` or `metadata.annotations`, made where there is none.
-fn entries<'a>(object: &'a mut Value, kind: &str) -> &'a mut Map<String, Value> {
-    if !object["metadata"].is_object() {
-        object["metadata"] = json!({});
-    }
-    let slot = &mut object["metadata"][kind];
-    if !slot.is_object() {
-        *slot = json!({});
-    }
-    slot.as_object_mut()
-        .expect("it was made an object right above")
 }

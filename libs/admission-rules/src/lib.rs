@@ -1,8 +1,9 @@
-//! What a ContainerRecreateRequest may say, and what is written into it; which pods get our readiness gate, and which
-//! launch barriers.
+//! Reviews of ContainerRecreateRequests (CRRs) and of new pods.
 //!
-//! Owns every check and every injection of the webhooks: [`review`], [`gate_pod`] and [`review_launch`] answer one
-//! question each and remember nothing. It reads neither cluster nor clock; [`needed_pod`] says what has to be read first.
+//! Owns every check and every change that the webhooks make: [`review_create`] and [`review_update`] for CRRs,
+//! [`gate_pod`] and [`review_launch`] for pods. It reads neither cluster nor clock; [`needed_pod`] names the pod that
+//! the caller has to read first. The API server has decoded the metadata of the objects; the spec of a CRR may be any
+//! JSON.
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
@@ -10,63 +11,57 @@ mod create;
 mod gate;
 mod inject;
 mod launch;
-mod read;
 mod status_annotations;
 mod update;
 mod verdict;
 mod warnings;
 
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::{api::core::v1::Pod, serde::Serialize};
 use model::{ids::CrrName, presence::LastSeen};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+pub use create::{needed_pod, review_create};
 pub use gate::{GateScope, gate_pod};
 pub use launch::{LaunchFacts, review_launch};
+pub use update::review_update;
 pub use verdict::{Code, Fault, Verdict};
 
-/// One review as the API server asks for it. The objects are as the user sent them: anything.
-#[derive(Clone, Copy, Debug)]
-pub enum Request<'a> {
-    Create { object: &'a Value },
-    Update { object: &'a Value, old: &'a Value },
-}
+/// The longest name of an object (Kubernetes: a DNS-1123 subdomain).
+const LONGEST_NAME: usize = 253;
 
-/// What is known around a creation.
+/// State of the cluster when a CRR is created.
 #[derive(Clone, Debug, Default)]
 pub struct Facts {
-    /// The pod of that name, if there is one.
+    /// The pod that the CRR names, if it exists.
     pub pod: Option<Pod>,
-    /// Whether the pod's node exists; `None` where the pod has none.
+    /// True if the pod's node exists; `None` if the pod has no node.
     pub node_exists: Option<bool>,
-    /// Whether the node's label says that it is a virtual kubelet's.
+    /// True if the node's label marks it as a virtual kubelet's.
     pub is_node_virtual: bool,
-    /// What the scheduler knows of the node; `None` while it cannot be asked.
+    /// The scheduler's view of the node; `None` if it did not answer.
     pub node_last_seen: Option<LastSeen>,
     /// Other CRRs of the pod that have not ended.
     pub other_active: Vec<CrrName>,
-    /// W3C `traceparent` of the creation.
-    pub trace_parent: Option<String>,
-    /// The user whose request it is, as the API server authenticated them.
-    pub requested_by: Option<String>,
 }
 
-/// The pod that has to be read before the review, if the request names one.
-///
-/// What it returns is safe as a path segment: a name that no pod can bear is not asked for.
-pub fn needed_pod<'a>(request: &Request<'a>) -> Option<&'a str> {
-    match request {
-        Request::Create { object } => object
-            .pointer("/spec/podName")?
-            .as_str()
-            .filter(|name| read::is_object_name(name)),
-        Request::Update { .. } => None,
-    }
+/// The requester of a CRR and the trace of its creation.
+#[derive(Clone, Debug, Default)]
+pub struct Origin {
+    /// The user, as the API server authenticated them.
+    pub requester: Option<String>,
+    /// W3C `traceparent`.
+    pub traceparent: Option<String>,
 }
 
-/// Reviews one request: every fault at once, or the patch that completes it.
-pub fn review(request: &Request<'_>, facts: &Facts) -> Verdict {
-    match request {
-        Request::Create { object } => create::review_create(object, facts),
-        Request::Update { object, old } => update::review_update(object, old),
+/// The JSON patch that turns `before` into `after`.
+fn patch(before: &impl Serialize, after: &impl Serialize) -> json_patch::Patch {
+    json_patch::diff(&json!(before), &json!(after))
+}
+
+/// The list in `slot`, which becomes one if it is not.
+fn list_in(slot: &mut Value) -> &mut Vec<Value> {
+    if !slot.is_array() {
+        *slot = json!([]);
     }
+    slot.as_array_mut().expect("the slot holds a list")
 }

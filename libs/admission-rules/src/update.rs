@@ -1,59 +1,53 @@
-//! The checks of an update: what was once said stays.
+//! The checks of an update: the spec and what admission wrote are immutable.
 //!
-//! Owns immutability. Status does not come by here; labels and annotations of others are free.
+//! Status updates are not reviewed; other labels and annotations may change.
 
+use kube_core::{DynamicObject, ResourceExt};
 use model::labels;
 use serde_json::{Value, json};
 
-use crate::{
-    Verdict,
-    read::{Faults, annotation, label},
-    status_annotations,
-};
+use crate::{Verdict, patch, status_annotations};
 
-pub(crate) fn review_update(object: &Value, old: &Value) -> Verdict {
-    let mut faults = Faults::default();
-    let mut cleaned = object.clone();
-    fill_in(&mut cleaned, old);
-    if cleaned.get("spec") != old.get("spec") {
-        faults.forbidden("spec", "cannot be changed; create another request instead");
+/// Reviews an update of a CRR.
+pub fn review_update(object: &DynamicObject, old: &DynamicObject) -> Verdict {
+    let mut verdict = Verdict::default();
+    let mut completed = object.clone();
+    if let Some(spec) = completed.data.get_mut("spec") {
+        fill_in(spec, &old.data["spec"]);
+    }
+    if completed.data.get("spec") != old.data.get("spec") {
+        verdict.forbid("spec", "cannot be changed; create another request instead");
     }
     for name in [labels::CRR_POD_UID, labels::CRR_NODE_NAME] {
-        if label(object, name) != label(old, name) {
-            faults.forbidden(format!("metadata.labels[{name}]"), "cannot be changed");
+        if object.labels().get(name) != old.labels().get(name) {
+            verdict.forbid(format!("metadata.labels[{name}]"), "cannot be changed");
         }
     }
-    let acquired = annotation(old, labels::UNREADY_ACQUIRED);
-    // In v1beta1 it is a condition, which no update of the object can touch.
-    if acquired.is_some() && annotation(object, labels::UNREADY_ACQUIRED) != acquired {
-        let field = format!("metadata.annotations[{}]", labels::UNREADY_ACQUIRED);
-        faults.forbidden(field, "cannot be changed once it is set");
+    let is_changed = |name: &str| object.annotations().get(name) != old.annotations().get(name);
+    let acquired = labels::UNREADY_ACQUIRED;
+    // In v1beta1 it is a condition, which no update of the object can change.
+    if old.annotations().contains_key(acquired) && is_changed(acquired) {
+        let field = format!("metadata.annotations[{acquired}]");
+        verdict.forbid(field, "cannot be changed once it is set");
     }
-    if annotation(object, labels::REQUESTED_BY) != annotation(old, labels::REQUESTED_BY) {
+    if is_changed(labels::REQUESTED_BY) {
         let field = format!("metadata.annotations[{}]", labels::REQUESTED_BY);
-        faults.forbidden(field, "cannot be changed: it says who created the request");
+        verdict.forbid(field, "cannot be changed: it says who created the request");
     }
-    if !faults.0.is_empty() {
-        return Verdict {
-            faults: faults.0,
-            ..Verdict::default()
-        };
+    if verdict.is_allowed() {
+        verdict.warnings = status_annotations::remove_from(&mut completed);
+        verdict.patch = patch(object, &completed);
     }
-    let warnings = status_annotations::take_away(&mut cleaned);
-    Verdict {
-        faults: Vec::new(),
-        warnings,
-        patch: json_patch::diff(object, &cleaned),
-    }
+    verdict
 }
 
-/// Puts back what admission wrote into the creation, where it is left out: `kubectl apply` of a manifest for the second
-/// time, and `kubectl replace`, send only what its author wrote.
-fn fill_in(object: &mut Value, old: &Value) {
-    let (Some(spec), Some(old)) = (object.get_mut("spec"), old.get("spec")) else {
+/// Restores what admission wrote at the creation where the author left it out: `kubectl replace`, and a second
+/// `kubectl apply` of a manifest, send only the author's fields.
+fn fill_in(spec: &mut Value, old: &Value) {
+    let Some(spec) = spec.as_object_mut() else {
         return;
     };
-    if let (Some(spec), Some(before)) = (spec.as_object_mut(), old.get("strategy")) {
+    if let Some(before) = old.get("strategy") {
         let strategy = spec.entry("strategy").or_insert(Value::Null);
         if strategy.is_null() {
             *strategy = json!({});
@@ -62,10 +56,10 @@ fn fill_in(object: &mut Value, old: &Value) {
         fill_in_fields(strategy, before, &fields);
     }
     let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
-    let before = old.get("containers").and_then(Value::as_array);
     let pairs = containers.into_iter().flatten();
-    for (container, old) in pairs.zip(before.into_iter().flatten()) {
-        fill_in_fields(container, old, &["preStop", "ports", "statusContext"]);
+    let pairs = pairs.zip(old["containers"].as_array().into_iter().flatten());
+    for (container, before) in pairs {
+        fill_in_fields(container, before, &["preStop", "ports", "statusContext"]);
     }
 }
 
@@ -86,8 +80,13 @@ fn fill_in_fields(object: &mut Value, old: &Value, fields: &[&str]) {
 mod tests {
     use super::*;
 
+    fn review(object: &Value, old: &Value) -> Verdict {
+        let [object, old] = [object, old].map(|it| serde_json::from_value(it.clone()).unwrap());
+        review_update(&object, &old)
+    }
+
     fn check(object: &Value, old: &Value, expected: &[&str]) {
-        let verdict = review_update(object, old);
+        let verdict = review(object, old);
         let faults: Vec<_> = verdict.faults.iter().map(ToString::to_string).collect();
         assert_eq!(faults, expected);
         assert!(verdict.is_allowed() || verdict.code() == 403);
@@ -134,7 +133,7 @@ mod tests {
             "podName": "web", "activeDeadlineSeconds": 9, "strategy": {"orderedRecreate": true},
             "containers": [{"name": "a"}],
         }});
-        let verdict = review_update(&manifest, &full);
+        let verdict = review(&manifest, &full);
         assert!(verdict.is_allowed(), "{}", verdict.message());
         let mut patched = manifest.clone();
         json_patch::patch(&mut patched, &verdict.patch).unwrap();

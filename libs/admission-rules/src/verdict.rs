@@ -1,54 +1,68 @@
-//! The answer to a review.
+//! The result of a review.
 
 use std::fmt;
 
 use json_patch::Patch;
 
-/// Everything there is to say of a request.
+/// Faults, warnings and changes of one object.
 #[derive(Clone, Debug, Default)]
 pub struct Verdict {
-    /// Why it is refused; allowed when empty.
+    /// Reasons of a refusal; the object is allowed if there are none.
     pub faults: Vec<Fault>,
-    /// Told to an allowed request's author.
+    /// Shown to the author of an allowed object.
     pub warnings: Vec<String>,
-    /// What completes an allowed request.
+    /// Changes to an allowed object.
     pub patch: Patch,
 }
 
-/// One thing that is wrong, and what is allowed instead.
+/// One wrong field, and what is allowed instead.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The field's path, as `kubectl explain` takes it, with list indices.
+    /// Path as in `kubectl explain`, with list indices.
     pub field: String,
     pub problem: String,
     pub code: Code,
 }
 
-/// The HTTP status of a refusal, as OpenKruise's webhook answers it.
+/// The HTTP status of a refusal, as in OpenKruise's webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Code {
-    /// 400: the request cannot be meant.
-    BadRequest,
-    /// 403: what was once said stays.
-    Forbidden,
+    /// A field has a wrong value.
+    BadRequest = 400,
+    /// An immutable field was changed.
+    Forbidden = 403,
 }
 
 // === impl Verdict ===
 
 impl Verdict {
+    pub(crate) fn bad(&mut self, field: impl Into<String>, problem: impl Into<String>) {
+        self.refuse(Code::BadRequest, field.into(), problem.into());
+    }
+
+    pub(crate) fn forbid(&mut self, field: impl Into<String>, problem: impl Into<String>) {
+        self.refuse(Code::Forbidden, field.into(), problem.into());
+    }
+
+    fn refuse(&mut self, code: Code, field: String, problem: String) {
+        self.faults.push(Fault {
+            field,
+            problem,
+            code,
+        });
+    }
+
     pub fn is_allowed(&self) -> bool {
         self.faults.is_empty()
     }
 
     /// The status code of a refusal.
     pub fn code(&self) -> u16 {
-        match self.faults.iter().map(|fault| fault.code).max() {
-            Some(Code::Forbidden) => 403,
-            Some(Code::BadRequest) | None => 400,
-        }
+        let highest = self.faults.iter().map(|fault| fault.code).max();
+        highest.unwrap_or(Code::BadRequest) as u16
     }
 
-    /// All faults, one a line.
+    /// All faults, one per line.
     pub fn message(&self) -> String {
         let lines: Vec<_> = self.faults.iter().map(ToString::to_string).collect();
         lines.join("\n")

@@ -1,12 +1,14 @@
-//! Whether a container behind a barrier is up, and what it waits for otherwise.
+//! State of one container with a barrier: up, or waiting, and why.
+//!
+//! Owns the comparison of pod status with the node's reports of started containers.
+
+use std::collections::BTreeMap;
 
 use model::{
-    ids::ContainerName,
+    ids::{ContainerId, ContainerName},
     launch::{BARRIER_SUFFIX, LaunchContainer},
     pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
 };
-
-use crate::Snapshot;
 
 /// A container that is not up, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,18 +17,21 @@ pub struct Waiting {
     pub why: String,
 }
 
-/// `None`: the level below need not wait for it.
-pub(crate) fn waiting(snapshot: &Snapshot<'_>, container: &LaunchContainer) -> Option<Waiting> {
-    let pod = &snapshot.pod.pod;
+/// The reason why the level below has to wait for the container; `None` if it is up.
+pub(crate) fn waiting(
+    pod: &Pod,
+    container: &LaunchContainer,
+    started: &BTreeMap<ContainerName, ContainerId>,
+) -> Option<Waiting> {
     let status = pod.container(&container.name);
-    let is_up = status.is_some_and(is_up) || is_started(snapshot, container, status);
+    let is_up = status.is_some_and(is_up) || is_started(container, started, status);
     (!is_up).then(|| Waiting {
         container: container.name.clone(),
         why: why(pod, status),
     })
 }
 
-/// By the kubelet's word. One that ended and stays so will never be ready: waiting for it would be for ever.
+/// True if pod status shows the container up. One that ended and is not restarted counts: it will never be ready.
 fn is_up(status: &ContainerStatus) -> bool {
     match &status.state {
         ContainerState::Running { .. } => status.is_ready,
@@ -39,13 +44,13 @@ fn is_up(status: &ContainerStatus) -> bool {
     }
 }
 
-/// By the node's word, where a start is all that is waited for and the kubelet does not know better.
+/// True if the node reported a start, a start is enough, and pod status does not show that this instance ended.
 fn is_started(
-    snapshot: &Snapshot<'_>,
     container: &LaunchContainer,
+    started: &BTreeMap<ContainerName, ContainerId>,
     status: Option<&ContainerStatus>,
 ) -> bool {
-    let Some(started) = snapshot.started.get(&container.name) else {
+    let Some(started) = started.get(&container.name) else {
         return false;
     };
     let is_outdated = status.is_some_and(|status| {
@@ -80,22 +85,17 @@ fn why(pod: &Pod, status: Option<&ContainerStatus>) -> String {
     }
 }
 
-/// Whether the kubelet has tried to create the container and found no key of ours.
+/// True if the kubelet tried to create the container and did not find its key.
 pub(crate) fn is_for_its_key(pod: &Pod, status: &ContainerStatus) -> bool {
-    match &status.state {
-        ContainerState::Waiting {
-            reason: Some(reason),
-            message,
-        } => {
-            let map = format!("{}{BARRIER_SUFFIX}", pod.key.name);
-            // Both "configmap "web-barrier" not found" and "couldn't find key p_1 in ConfigMap shop/web-barrier".
-            reason == "CreateContainerConfigError"
-                && message
-                    .as_ref()
-                    .is_none_or(|message| message.contains(&map))
-        }
-        ContainerState::Waiting { reason: None, .. }
-        | ContainerState::Running { .. }
-        | ContainerState::Terminated { .. } => false,
-    }
+    let ContainerState::Waiting {
+        reason: Some(reason),
+        message,
+    } = &status.state
+    else {
+        return false;
+    };
+    let map = format!("{}{BARRIER_SUFFIX}", pod.key.name);
+    // Both "configmap "web-barrier" not found" and "couldn't find key p_1 in ConfigMap shop/web-barrier".
+    let is_about_map = |message: &String| message.contains(&map);
+    reason == "CreateContainerConfigError" && message.as_ref().is_none_or(is_about_map)
 }

@@ -1,17 +1,23 @@
-//! What the ordered launch of a pod needs next.
+//! Rules of the ordered launch of pods: the barrier-manager's memory and all its decisions.
 //!
-//! Owns every decision of the barrier-manager: [`plan`] from what is observed. Pure: time is an argument, and what was
-//! done before is read from the pod and its ConfigMap, so that a manager that lost its memory goes on as if nothing
-//! had happened (docs/adr/0007).
+//! Owns the [`Machine`], which turns each [`Event`] into [`Effect`]s, and the planner that it calls for one pod, [`plan`].
+//! Pure: time is an argument. The pod and its ConfigMap are the only store: a machine that starts without memory
+//! continues every launch (docs/adr/0007).
 
 #![warn(clippy::wildcard_enum_match_arm)]
 
 mod container;
-mod events;
+mod effect;
+mod event;
+mod machine;
+mod messages;
 mod plan;
 mod snapshot;
 
 pub use container::Waiting;
-pub use events::{LaunchEvent, refused};
-pub use plan::{Plan, Stage, Write, may_start, plan};
-pub use snapshot::{CurrentLevel, Looked, MapView, Snapshot};
+pub use effect::{Action, Effect, Write};
+pub use event::{Event, FetchResult, WriteResult};
+pub use machine::{LaunchState, Machine, State};
+pub use messages::{LaunchEvent, blocked};
+pub use plan::{Plan, Stage, plan, stage};
+pub use snapshot::{CurrentLevel, MapPoll, MapView, Snapshot};

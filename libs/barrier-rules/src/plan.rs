@@ -1,60 +1,45 @@
-//! The plan: at most one write, and where the launch stands.
+//! The planner for one pod: at most one write, and the stage of the launch.
 //!
 //! A level's key is written when every container of higher priority is up; keys are never taken away. After each key the
-//! kubelet is nudged by an annotation that names the lowest open level: it does not look at a ConfigMap by itself for
-//! ten seconds and more (facts, measured).
+//! pod is annotated with the lowest open level, which makes the kubelet sync it: by itself the kubelet reads a ConfigMap
+//! again after ten seconds and more (facts, measured).
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
-use jiff::Timestamp;
 use model::{
+    ids::{ContainerId, ContainerName},
     launch::{BarrierMap, LaunchPod, Priority},
-    pause::Pause,
     pod::{Pod, PodPhase},
-    time::after,
+    retry::Doubling,
+    time::{Monotonic, Now},
 };
 
 use crate::{
-    LaunchEvent, MapView, Snapshot, Waiting,
-    container::{is_for_its_key, waiting},
-    events,
+    container::{Waiting, is_for_its_key, waiting},
+    effect::Write,
+    messages::{self, LaunchEvent},
+    snapshot::{MapView, Snapshot},
 };
 
-/// Nobody tells when a ConfigMap that is not ours is gone: it is looked for again, doubled each time that it is still there.
-const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(10);
-const LONGEST_LOOK_PAUSE: Duration = Duration::from_secs(60);
+/// Pauses between two fetches of a ConfigMap whose end the watch does not show.
+const POLL: Doubling = Doubling::new(Duration::from_secs(10), Duration::from_secs(60));
 
-/// What to do now.
+/// What one pod needs now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
-    /// At most one at a time; its answer is planned with again.
+    /// At most one; the plan after its answer has the next.
     pub write: Option<Write>,
     pub stage: Stage,
-    /// Each is told once, whatever is said how often: its name is derived.
-    pub events: Vec<LaunchEvent>,
-    /// Plan again then, if nothing happened before.
-    pub wake_at: Option<Timestamp>,
+    /// To be published once, by name.
+    pub event: Option<LaunchEvent>,
+    /// When to plan again if nothing happens before.
+    pub wake_at: Option<Monotonic>,
 }
 
-/// A write of the API server's objects.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
-    /// Make the pod's ConfigMap, owned by it.
-    CreateMap { keys: BTreeSet<Priority> },
-    /// Remove the ConfigMap of an earlier pod of that name.
-    DeleteMap { uid: String },
-    /// Take the keys out of such a ConfigMap that a finalizer keeps: they would let this pod's containers start at once.
-    EmptyMap { uid: String },
-    /// Open levels, and label the ConfigMap.
-    AddKeys {
-        keys: BTreeSet<Priority>,
-        uid: String,
-    },
-    /// Tell the kubelet of the lowest open level; and, once every container has started, that the launch is completed.
-    Nudge { level: Priority, completes: bool },
-}
-
-/// Where a launch stands.
+/// Progress of a launch.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stage {
     /// These containers of the level are not up.
@@ -64,66 +49,76 @@ pub enum Stage {
     },
     /// Every level is up.
     Launched,
-    /// A ConfigMap of that name is somebody else's.
+    /// A foreign ConfigMap has the name of the pod's.
     Blocked,
     /// The pod has ended, or is ending.
     Over,
 }
 
 /// Plans for one pod.
-pub fn plan(snapshot: &Snapshot<'_>, now: Timestamp) -> Plan {
-    let pod = &snapshot.pod.pod;
-    let levels = levels(snapshot.pod);
-    let has_ended = matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
-    if has_ended || pod.is_being_deleted || levels.is_empty() {
-        return Plan {
-            write: None,
-            stage: Stage::Over,
-            events: Vec::new(),
-            wake_at: None,
-        };
-    }
-    if let MapView::Present(map) = snapshot.map
-        && whose(map, snapshot.pod) == Whose::Foreign
-    {
-        return Plan {
-            write: None,
-            stage: Stage::Blocked,
-            events: vec![events::blocked(snapshot.pod)],
-            wake_at: Some(look_again_at(snapshot, now)),
-        };
-    }
-    let stage = stage(snapshot, &levels);
-    let mut plan = Plan {
-        write: next_write(snapshot, &levels, &stage),
-        stage,
-        events: Vec::new(),
-        wake_at: None,
+pub fn plan(snapshot: &Snapshot<'_>, now: Now) -> Plan {
+    let stage = stage_of(snapshot.pod, snapshot.map, snapshot.started);
+    let now = now.monotonic;
+    let (write, event, wake_at) = match &stage {
+        Stage::Over => (None, None, None),
+        Stage::Blocked => {
+            let event = messages::blocked(snapshot.pod);
+            (None, Some(event), Some(next_poll(snapshot, now)))
+        }
+        Stage::Waiting { .. } | Stage::Launched => {
+            let (event, stuck_at) = watch_level(&stage, snapshot, now);
+            let poll_at = is_held_by_finalizer(snapshot).then(|| next_poll(snapshot, now));
+            let wake_at = stuck_at.into_iter().chain(poll_at).min();
+            (next_write(snapshot, &stage), event, wake_at)
+        }
     };
-    watch_the_clock(&mut plan, snapshot, now);
-    if let MapView::Present(map) = snapshot.map
-        && whose(map, snapshot.pod) == Whose::EarlierPods
-        && map.is_being_deleted
-    {
-        let look_again_at = look_again_at(snapshot, now);
-        let planned = plan.wake_at.unwrap_or(look_again_at);
-        plan.wake_at = Some(planned.min(look_again_at));
+    Plan {
+        write,
+        stage,
+        event,
+        wake_at,
     }
-    plan
 }
 
-/// Counted from the last look, so that a pod that changes all the time does not put it off.
-fn look_again_at(snapshot: &Snapshot<'_>, now: Timestamp) -> Timestamp {
-    let Some(looked) = snapshot.looked else {
-        return now + LOOK_AGAIN_AFTER;
-    };
-    let doubled = 1_u32.checked_shl(looked.in_vain).unwrap_or(u32::MAX);
-    let length = LOOK_AGAIN_AFTER.saturating_mul(doubled);
-    let pause = Pause::new(looked.at, length.min(LONGEST_LOOK_PAUSE));
-    if pause.is_over(now) {
-        now
-    } else {
-        pause.ends_at()
+/// The stage of a launch by pod and ConfigMap alone.
+pub fn stage(pod: &LaunchPod, map: MapView<'_>) -> Stage {
+    stage_of(pod, map, &BTreeMap::new())
+}
+
+fn stage_of(
+    launch: &LaunchPod,
+    map: MapView<'_>,
+    started: &BTreeMap<ContainerName, ContainerId>,
+) -> Stage {
+    let pod = &launch.pod;
+    let has_ended = matches!(pod.phase, PodPhase::Succeeded | PodPhase::Failed);
+    if has_ended || pod.is_being_deleted || launch.containers.is_empty() {
+        return Stage::Over;
+    }
+    if let MapView::Present(map) = map
+        && owner(map, launch) == MapOwner::Foreign
+    {
+        return Stage::Blocked;
+    }
+    // The highest level that is not up.
+    for level in levels(launch) {
+        let of_level = launch.containers.iter();
+        let of_level = of_level.filter(|container| container.priority == level);
+        let containers: Vec<_> = of_level
+            .filter_map(|container| waiting(pod, container, started))
+            .collect();
+        if !containers.is_empty() {
+            return Stage::Waiting { level, containers };
+        }
+    }
+    Stage::Launched
+}
+
+/// Counted from the last fetch, so that a pod that changes all the time does not put it off.
+fn next_poll(snapshot: &Snapshot<'_>, now: Monotonic) -> Monotonic {
+    match snapshot.poll {
+        Some(poll) => (poll.at + POLL.pause(poll.unchanged_polls)).max(now),
+        None => now + POLL.pause(0),
     }
 }
 
@@ -133,43 +128,33 @@ fn levels(pod: &LaunchPod) -> Vec<Priority> {
     levels.into_iter().rev().collect()
 }
 
-/// The highest level that is not up.
-fn stage(snapshot: &Snapshot<'_>, levels: &[Priority]) -> Stage {
-    for level in levels {
-        let of_level = snapshot.pod.containers.iter();
-        let of_level = of_level.filter(|container| container.priority == *level);
-        let containers: Vec<_> = of_level
-            .filter_map(|container| waiting(snapshot, container))
-            .collect();
-        if !containers.is_empty() {
-            return Stage::Waiting {
-                level: *level,
-                containers,
-            };
-        }
-    }
-    Stage::Launched
+fn is_held_by_finalizer(snapshot: &Snapshot<'_>) -> bool {
+    let MapView::Present(map) = snapshot.map else {
+        return false;
+    };
+    map.is_being_deleted && owner(map, snapshot.pod) == MapOwner::EarlierPod
 }
 
-fn next_write(snapshot: &Snapshot<'_>, levels: &[Priority], stage: &Stage) -> Option<Write> {
-    let wanted = wanted(snapshot.pod, levels, stage);
+fn next_write(snapshot: &Snapshot<'_>, stage: &Stage) -> Option<Write> {
+    let levels = levels(snapshot.pod);
+    let wanted = wanted(snapshot.pod, &levels, stage);
     match snapshot.map {
         MapView::Unknown => None,
         MapView::Absent => Some(Write::CreateMap { keys: wanted }),
-        MapView::Present(map) => match whose(map, snapshot.pod) {
-            Whose::Foreign => None,
+        MapView::Present(map) => match owner(map, snapshot.pod) {
+            MapOwner::Foreign => None,
             // It goes when its finalizers are done; until then neither a deletion nor a creation helps.
-            Whose::EarlierPods if map.is_being_deleted => {
+            MapOwner::EarlierPod if map.is_being_deleted => {
                 let uid = map.uid.clone();
                 (map.is_labelled && !map.keys.is_empty()).then_some(Write::EmptyMap { uid })
             }
-            Whose::EarlierPods => Some(Write::DeleteMap {
+            MapOwner::EarlierPod => Some(Write::DeleteMap {
                 uid: map.uid.clone(),
             }),
-            Whose::Ours => {
+            MapOwner::ThisPod => {
                 let missing: BTreeSet<_> = wanted.difference(&map.keys).copied().collect();
                 if missing.is_empty() && map.is_labelled {
-                    return nudge(snapshot, levels, &map.keys);
+                    return nudge(snapshot.pod, &levels, &map.keys);
                 }
                 Some(Write::AddKeys {
                     keys: missing,
@@ -180,13 +165,12 @@ fn next_write(snapshot: &Snapshot<'_>, levels: &[Priority], stage: &Stage) -> Op
     }
 }
 
-/// The levels that may be open: all above the one that is waited for, and that one.
+/// The levels that may be open: the one that is waited for, and all above it.
 fn wanted(pod: &LaunchPod, levels: &[Priority], stage: &Stage) -> BTreeSet<Priority> {
     let lowest = match stage {
-        // A container that is started again needs its key, whatever the others do.
-        _ if pod.is_completed => None,
-        Stage::Waiting { level, .. } => Some(*level),
-        Stage::Launched | Stage::Blocked | Stage::Over => None,
+        // A container that is started again needs its key, even if one above it is down.
+        Stage::Waiting { level, .. } if !pod.is_completed => Some(*level),
+        Stage::Waiting { .. } | Stage::Launched | Stage::Blocked | Stage::Over => None,
     };
     let levels = levels.iter().copied();
     levels
@@ -194,22 +178,22 @@ fn wanted(pod: &LaunchPod, levels: &[Priority], stage: &Stage) -> BTreeSet<Prior
         .collect()
 }
 
-/// What the kubelet has not been told of the keys that are there.
-fn nudge(snapshot: &Snapshot<'_>, levels: &[Priority], keys: &BTreeSet<Priority>) -> Option<Write> {
+/// The annotation that the pod lacks for the keys that are there.
+fn nudge(pod: &LaunchPod, levels: &[Priority], keys: &BTreeSet<Priority>) -> Option<Write> {
     let open = || levels.iter().copied().filter(|level| keys.contains(level));
     let (highest, lowest) = (*levels.first()?, open().min()?);
     let is_all_open = open().count() == levels.len();
-    let completes = is_all_open && !snapshot.pod.is_completed && have_all_started(snapshot.pod);
-    let is_untold = snapshot.pod.told != Some(lowest) && !snapshot.pod.is_completed;
-    // The first key is mostly there before the kubelet first looks.
-    let is_needed = lowest != highest || has_looked_in_vain(snapshot.pod, highest);
-    ((is_untold && is_needed) || completes).then_some(Write::Nudge {
+    let completes = is_all_open && !pod.is_completed && have_all_started(pod);
+    let is_missing = pod.told != Some(lowest) && !pod.is_completed;
+    // The first key is mostly there before the kubelet first reads it.
+    let is_needed = lowest != highest || has_missed_its_key(pod, highest);
+    ((is_missing && is_needed) || completes).then_some(Write::Nudge {
         level: lowest,
         completes,
     })
 }
 
-/// By the kubelet's word: who reads that the launch is completed finds every container's start in the same pod's status.
+/// By pod status: a reader of the completion finds every container's start in the same object.
 fn have_all_started(pod: &LaunchPod) -> bool {
     let mut containers = pod.containers.iter();
     containers.all(|container| {
@@ -218,13 +202,13 @@ fn have_all_started(pod: &LaunchPod) -> bool {
     })
 }
 
-/// Whether the kubelet may start the containers: the pod is on a node, and its init containers are done. What takes long
-/// before is no level's doing, and Kubernetes itself says why.
-pub fn may_start(pod: &Pod) -> bool {
+/// True if the kubelet may start the containers: the pod is on a node, and its init containers are done. A delay before
+/// that is not caused by a level, and Kubernetes itself reports the reason.
+pub(crate) fn may_start(pod: &Pod) -> bool {
     pod.node.is_some() && pod.is_initialized
 }
 
-fn has_looked_in_vain(pod: &LaunchPod, level: Priority) -> bool {
+fn has_missed_its_key(pod: &LaunchPod, level: Priority) -> bool {
     let containers = pod.containers.iter();
     let mut of_level = containers.filter(|container| container.priority == level);
     of_level.any(|container| {
@@ -233,44 +217,50 @@ fn has_looked_in_vain(pod: &LaunchPod, level: Priority) -> bool {
     })
 }
 
+/// Who a ConfigMap belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Whose {
-    Ours,
-    EarlierPods,
+enum MapOwner {
+    ThisPod,
+    /// Another pod of that name, or none any more.
+    EarlierPod,
+    /// Neither a pod nor the barrier-manager: it must not be changed.
     Foreign,
 }
 
-fn whose(map: &BarrierMap, pod: &LaunchPod) -> Whose {
+fn owner(map: &BarrierMap, pod: &LaunchPod) -> MapOwner {
     if map.owners.contains(&pod.pod.uid) {
-        Whose::Ours
+        MapOwner::ThisPod
     } else if map.is_labelled || !map.owners.is_empty() {
-        Whose::EarlierPods
+        MapOwner::EarlierPod
     } else {
-        Whose::Foreign
+        MapOwner::Foreign
     }
 }
 
-/// A level that takes long is told of.
-fn watch_the_clock(plan: &mut Plan, snapshot: &Snapshot<'_>, now: Timestamp) {
-    let Stage::Waiting { level, containers } = &plan.stage else {
-        return;
+/// The warning about a level that takes too long, or the moment at which it is due.
+fn watch_level(
+    stage: &Stage,
+    snapshot: &Snapshot<'_>,
+    now: Monotonic,
+) -> (Option<LaunchEvent>, Option<Monotonic>) {
+    let Stage::Waiting { level, containers } = stage else {
+        return (None, None);
     };
     if !may_start(&snapshot.pod.pod) {
-        return;
+        return (None, None);
     }
     let since = match snapshot.current {
         Some(current) if current.level == *level => current.since,
-        // A pod that was launched before our time may lack a container for any reason.
-        Some(_) | None if snapshot.pod.is_completed => return,
+        // In a pod that was launched under an earlier leader a container may be down for any reason.
+        Some(_) | None if snapshot.pod.is_completed => return (None, None),
         Some(_) | None => now,
     };
-    let stuck_at = after(since, snapshot.stuck_after);
-    if now >= stuck_at {
-        let event = events::stuck(snapshot.pod, *level, containers, snapshot.stuck_after);
-        plan.events.push(event);
-    } else {
-        plan.wake_at = Some(stuck_at);
+    let stuck_at = since + snapshot.stuck_after;
+    if now < stuck_at {
+        return (None, Some(stuck_at));
     }
+    let event = messages::stuck(snapshot.pod, *level, containers, snapshot.stuck_after);
+    (Some(event), None)
 }
 
 #[cfg(test)]

@@ -1,51 +1,49 @@
-//! Everything a plan is made from.
-//!
-//! Owns the observed state's shape. How it is observed is the barrier-manager's business.
+//! Input of the planner: one pod, its ConfigMap, and what the machine remembers of both.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use jiff::Timestamp;
 use model::{
     ids::{ContainerId, ContainerName},
     launch::{BarrierMap, LaunchPod, Priority},
+    time::Monotonic,
 };
 
-/// One pod and what is known around it.
+/// One pod and its surroundings.
 #[derive(Clone, Debug)]
 pub struct Snapshot<'a> {
     pub pod: &'a LaunchPod,
-    pub map: &'a MapView,
-    /// The instances that the node says it started, in this pod.
+    pub map: MapView<'a>,
+    /// The instances that the pod's node reported as started.
     pub started: &'a BTreeMap<ContainerName, ContainerId>,
     /// The level that was waited for at the last plan; `None` for a pod whose launch was not seen.
     pub current: Option<CurrentLevel>,
-    /// Of a ConfigMap that our watch does not show; `None` where it was not fetched.
-    pub looked: Option<Looked>,
-    /// A level that is not up for so long earns a warning.
+    /// The last fetch of a ConfigMap that the watch does not show; `None` if it was never fetched.
+    pub poll: Option<MapPoll>,
+    /// A level that is not up for this long causes a warning.
     pub stuck_after: Duration,
 }
 
-/// What is known of the pod's ConfigMap.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum MapView {
-    /// Its watch has not delivered yet.
+/// The pod's ConfigMap, as far as it is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapView<'a> {
+    /// The watch has not listed yet.
     Unknown,
     /// There is none.
     Absent,
-    Present(BarrierMap),
+    Present(&'a BarrierMap),
 }
 
-/// When a pod's ConfigMap was fetched last.
+/// The last fetch of a ConfigMap that the watch does not show, because it lacks our label.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Looked {
-    pub at: Timestamp,
-    /// How often it was the same object as before, without a break.
-    pub in_vain: u32,
+pub struct MapPoll {
+    pub at: Monotonic,
+    /// Successive fetches, up to this one, that found the same object as before.
+    pub unchanged_polls: u32,
 }
 
-/// A level that is waited for, and when it was first, by our own clock.
+/// A level that is waited for, and since when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CurrentLevel {
     pub level: Priority,
-    pub since: Timestamp,
+    pub since: Monotonic,
 }

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 
 /// Where NATS is and who we are there.
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Bus")]
 #[group(id = "bus")]
 pub struct Args {
@@ -60,11 +60,7 @@ impl Args {
     pub fn at(url: impl Into<String>) -> Self {
         Self {
             nats_url: vec![url.into()],
-            nats_user: None,
-            nats_password_file: None,
-            nats_credentials: None,
-            nats_nkey_file: None,
-            nats_ca: None,
+            ..Self::default()
         }
     }
 }

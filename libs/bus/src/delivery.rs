@@ -6,7 +6,10 @@
 use std::marker::PhantomData;
 
 use async_nats::{Subject, Subscriber};
-use futures::StreamExt;
+use futures::{
+    StreamExt,
+    stream::{SelectAll, select_all},
+};
 use model::{error_chain::ErrorChain, ids::NodeName};
 use tracing::warn;
 use wire::{InvalidMessage, Message};
@@ -82,38 +85,41 @@ impl Bus {
             source,
         })
     }
+
+    async fn subscribe(&self, subject: String) -> Result<Subscriber, SubscribeError> {
+        let subscriber = self.client.subscribe(subject.clone()).await;
+        subscriber.map_err(|source| SubscribeError { subject, source })
+    }
 }
 
-/// How the messages of a subscription are read.
-pub(crate) struct Reader<M, A> {
-    pub(crate) read: fn(NodeName, &[u8]) -> Result<M, InvalidMessage>,
-    /// What a sender of something unreadable is told.
-    pub(crate) refuse: fn(&InvalidMessage) -> Option<A>,
-}
-
-/// The messages of a subscription, for as long as the bus lives; it survives reconnections.
+/// The requests of a subscription, for as long as the connection exists; it survives reconnections.
 pub struct Deliveries<M, A> {
     bus: Bus,
-    subscriber: Subscriber,
-    reader: Reader<M, A>,
+    subscriber: SelectAll<Subscriber>,
+    read: fn(&[u8]) -> Result<M, InvalidMessage>,
+    /// The answer to a message that cannot be read, if its sender waits for one.
+    refuse: fn(&InvalidMessage) -> Option<A>,
 }
 
-impl<M, A: Message> Deliveries<M, A> {
+impl<M: Message, A: Message> Deliveries<M, A> {
     pub(crate) async fn subscribe(
         bus: &Bus,
-        subject: String,
-        reader: Reader<M, A>,
+        subjects: Vec<String>,
+        refuse: fn(&InvalidMessage) -> Option<A>,
     ) -> Result<Self, SubscribeError> {
-        let subscriber = bus.client.subscribe(subject.clone()).await;
-        let subscriber = subscriber.map_err(|source| SubscribeError { subject, source })?;
+        let mut subscribers = Vec::new();
+        for subject in subjects {
+            subscribers.push(bus.subscribe(subject).await?);
+        }
         Ok(Self {
             bus: bus.clone(),
-            subscriber,
-            reader,
+            subscriber: select_all(subscribers),
+            read: M::decode,
+            refuse,
         })
     }
 
-    /// The next message that can be read. Cancel-safe. `None` when the connection is closed for good.
+    /// The next request that can be read. Cancel-safe. `None` when the connection is closed for good.
     pub async fn next(&mut self) -> Option<Delivery<M, A>> {
         loop {
             let message = self.subscriber.next().await?;
@@ -129,8 +135,8 @@ impl<M, A: Message> Deliveries<M, A> {
             to: message.reply,
             answer: PhantomData,
         };
-        let node = subjects::node_of(&message.subject).unwrap_or_else(|| NodeName::new(""));
-        let error = match (self.reader.read)(node.clone(), &message.payload) {
+        let node = sender_of(&message.subject);
+        let error = match (self.read)(&message.payload) {
             Ok(content) => {
                 let headers = message.headers.as_ref();
                 let traceparent = headers.and_then(|headers| headers.get(TRACE_PARENT));
@@ -144,11 +150,54 @@ impl<M, A: Message> Deliveries<M, A> {
             Err(error) => error,
         };
         warn!(subject = %message.subject, error = %ErrorChain(&error), "Message cannot be read");
-        if let Some(answer) = (self.reader.refuse)(&error)
+        if let Some(answer) = (self.refuse)(&error)
             && let Err(error) = reply.send(answer).await
         {
             warn!(error = %ErrorChain(&error), "Refusal was not sent");
         }
         None
     }
+}
+
+/// One published message, and the node that published it as the subject says.
+#[derive(Debug)]
+pub struct Publication<M> {
+    pub message: M,
+    /// Empty where the subject names no node.
+    pub node: NodeName,
+}
+
+/// The published messages of a subscription, for as long as the connection exists; it survives reconnections.
+pub struct Publications<M> {
+    subscriber: Subscriber,
+    read: fn(NodeName, &[u8]) -> Result<M, InvalidMessage>,
+}
+
+impl<M> Publications<M> {
+    pub(crate) async fn subscribe(
+        bus: &Bus,
+        subject: &str,
+        read: fn(NodeName, &[u8]) -> Result<M, InvalidMessage>,
+    ) -> Result<Self, SubscribeError> {
+        let subscriber = bus.subscribe(subject.to_owned()).await?;
+        Ok(Self { subscriber, read })
+    }
+
+    /// The next message that can be read. Cancel-safe. `None` when the connection is closed for good.
+    pub async fn next(&mut self) -> Option<Publication<M>> {
+        loop {
+            let message = self.subscriber.next().await?;
+            let node = sender_of(&message.subject);
+            match (self.read)(node.clone(), &message.payload) {
+                Ok(message) => return Some(Publication { message, node }),
+                Err(error) => {
+                    warn!(subject = %message.subject, error = %ErrorChain(&error), "Message cannot be read");
+                }
+            }
+        }
+    }
+}
+
+fn sender_of(subject: &Subject) -> NodeName {
+    subjects::node_of(subject).unwrap_or_else(|| NodeName::new(""))
 }

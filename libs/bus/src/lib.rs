@@ -13,6 +13,8 @@ mod verbs;
 
 pub use args::Args;
 pub use connection::{Bus, ConnectError};
-pub use delivery::{Deliveries, Delivery, PublishError, Reply, SubscribeError};
+pub use delivery::{
+    Deliveries, Delivery, Publication, Publications, PublishError, Reply, SubscribeError,
+};
 pub use identity::SecretError;
 pub use request::RequestError;

@@ -60,19 +60,15 @@ impl Bus {
             request = request.headers(headers);
         }
         let answer = self.client.send_request(subject.clone(), request).await;
-        let answer = answer.map_err(|source| match source.kind() {
-            RequestErrorKind::NoResponders => RequestError::NoResponders {
-                subject: subject.clone(),
-            },
-            RequestErrorKind::TimedOut => RequestError::Timeout {
-                subject: subject.clone(),
-            },
-            RequestErrorKind::InvalidSubject
-            | RequestErrorKind::MaxPayloadExceeded
-            | RequestErrorKind::Other => RequestError::Failed {
-                subject: subject.clone(),
-                source,
-            },
+        let answer = answer.map_err(|source| {
+            let subject = subject.clone();
+            match source.kind() {
+                RequestErrorKind::NoResponders => RequestError::NoResponders { subject },
+                RequestErrorKind::TimedOut => RequestError::Timeout { subject },
+                RequestErrorKind::InvalidSubject
+                | RequestErrorKind::MaxPayloadExceeded
+                | RequestErrorKind::Other => RequestError::Failed { subject, source },
+            }
         })?;
         A::decode(&answer.payload).map_err(|source| RequestError::Malformed { subject, source })
     }

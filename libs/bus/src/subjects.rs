@@ -3,12 +3,10 @@
 //! Subject tokens hold no dots, node names do. Node names are DNS-1123 subdomains (Kubernetes), which hold no
 //! underscore, so writing `_` for `.` can be undone.
 
-use model::ids::NodeName;
+use model::{ids::NodeName, order_id::Orderer};
 
 /// Questions to the leader about nodes.
 pub(crate) const ASK_PRESENCE: &str = "podwright.v1.ask.presence";
-/// The reports of all nodes.
-pub(crate) const ALL_REPORTS: &str = "podwright.v1.report.*";
 /// The signs of life of all nodes.
 pub(crate) const ALL_PRESENCES: &str = "podwright.v1.presence.*";
 /// The starts of containers behind launch barriers on all nodes.
@@ -19,9 +17,20 @@ pub fn order(node: &NodeName) -> String {
     format!("podwright.v1.node.{}.order", token(node))
 }
 
-/// Reports of a node.
-pub fn report(node: &NodeName) -> String {
-    format!("podwright.v1.report.{}", token(node))
+/// Reports of a node to the controller that ordered.
+pub fn report(orderer: Orderer, node: &NodeName) -> String {
+    format!("podwright.v1.report.{}.{}", orderer.as_str(), token(node))
+}
+
+/// The reports of all nodes to one controller.
+///
+/// Nodes of versions without orderers report on `podwright.v1.report.<node>`, and only of the crr-scheduler's orders.
+pub(crate) fn all_reports(orderer: Orderer) -> Vec<String> {
+    let own = format!("podwright.v1.report.{}.*", orderer.as_str());
+    match orderer {
+        Orderer::Crr => vec![own, "podwright.v1.report.*".to_owned()],
+        Orderer::Sidecar => vec![own],
+    }
 }
 
 /// Signs of life of a node.
@@ -46,8 +55,9 @@ pub fn inbox(client_name: &str) -> String {
 pub fn node_of(subject: &str) -> Option<NodeName> {
     let rest = subject.strip_prefix("podwright.v1.")?;
     let mut tokens = rest.split('.');
-    match (tokens.next()?, tokens.next()?) {
-        ("node" | "report" | "presence" | "started", token) => Some(node_from(token)),
+    match (tokens.next()?, tokens.next()?, tokens.next()) {
+        ("report", _, Some(token)) => Some(node_from(token)),
+        ("node" | "report" | "presence" | "started", token, _) => Some(node_from(token)),
         _ => None,
     }
 }
@@ -71,7 +81,10 @@ mod tests {
         #[test]
         fn a_node_name_survives_every_subject(name in "[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?(\\.[a-z0-9]([a-z0-9-]{0,20}[a-z0-9])?){0,4}") {
             let node = NodeName::new(name);
-            for subject in [order(&node), report(&node), presence(&node), started(&node)] {
+            let reports = Orderer::ALL.map(|orderer| report(orderer, &node));
+            let old_report = format!("podwright.v1.report.{}", token(&node));
+            let others = [order(&node), presence(&node), started(&node), old_report];
+            for subject in reports.into_iter().chain(others) {
                 prop_assert_eq!(node_of(&subject), Some(node.clone()));
                 prop_assert!(subject.split('.').count() <= 5);
             }

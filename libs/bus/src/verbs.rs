@@ -5,49 +5,34 @@
 use std::time::Duration;
 
 use model::{
+    error_chain::ErrorChain,
     ids::NodeName,
     launch::Started,
-    order::{
-        DropAnswer, DropOrder, NodeAnswer, NodeOrder, OrderAnswer, Refusal, StopOrder, StopReport,
-    },
-    presence::{Answer, Presence, Question},
+    order::{Answer, Refusal, Report, Sending},
+    order_id::Orderer,
+    presence::{Presence, PresenceAnswer, PresenceQuestion},
 };
-use wire::{InvalidMessage, Message, decode_presence, encode_presence};
+use wire::{InvalidMessage, Message, ReportAck, decode_presence, encode_presence};
 
 use crate::{
-    Bus, Deliveries, PublishError, RequestError, SubscribeError,
-    delivery::Reader,
-    subjects::{self, ALL_PRESENCES, ALL_REPORTS, ALL_STARTED, ASK_PRESENCE},
+    Bus, Deliveries, Publications, PublishError, RequestError, SubscribeError,
+    subjects::{self, ALL_PRESENCES, ALL_STARTED, ASK_PRESENCE},
 };
 
 impl Bus {
-    /// Orders a stop of a node. Repeat it until it is answered: a late or double order does no harm.
+    /// Sends an order to a node. Repeat it until it is answered: a late or repeated order does no harm.
     ///
     /// # Errors
-    /// No answer, and why.
+    /// No answer within `deadline`, and why.
     pub async fn send_order(
         &self,
         node: &NodeName,
-        order: &StopOrder,
+        sending: &Sending,
         traceparent: Option<&str>,
         deadline: Duration,
-    ) -> Result<OrderAnswer, RequestError> {
-        self.ask(subjects::order(node), order.encode(), traceparent, deadline)
-            .await
-    }
-
-    /// Orders a drop of dead instances of a node. Repeat it for as long as it is wanted.
-    ///
-    /// # Errors
-    /// No answer, and why.
-    pub async fn send_drop_order(
-        &self,
-        node: &NodeName,
-        order: &DropOrder,
-        traceparent: Option<&str>,
-        deadline: Duration,
-    ) -> Result<DropAnswer, RequestError> {
-        self.ask(subjects::order(node), order.encode(), traceparent, deadline)
+    ) -> Result<Answer, RequestError> {
+        let subject = subjects::order(node);
+        self.ask(subject, sending.encode(), traceparent, deadline)
             .await
     }
 
@@ -58,47 +43,41 @@ impl Bus {
     pub async fn serve_orders(
         &self,
         node: &NodeName,
-    ) -> Result<Deliveries<NodeOrder, NodeAnswer>, SubscribeError> {
-        let reader = Reader {
-            read: |_, bytes| NodeOrder::decode(bytes),
-            refuse: refuse_order,
-        };
-        Deliveries::subscribe(self, subjects::order(node), reader).await
+    ) -> Result<Deliveries<Sending, Answer>, SubscribeError> {
+        Deliveries::subscribe(self, vec![subjects::order(node)], refuse_order).await
     }
 
-    /// Reports to whoever leads. `Ok`: a leader has taken it; otherwise repeat it.
+    /// Reports the end of an order to the leader that gave it. `Ok`: it has the report; otherwise repeat it.
     ///
     /// # Errors
-    /// No acknowledgement, and why.
+    /// No acknowledgement within `deadline`, and why.
     pub async fn send_report(
         &self,
         node: &NodeName,
-        report: &StopReport,
+        report: &Report,
         traceparent: Option<&str>,
         deadline: Duration,
     ) -> Result<(), RequestError> {
-        self.ask(
-            subjects::report(node),
-            report.encode(),
-            traceparent,
-            deadline,
-        )
-        .await
+        let subject = subjects::report(report.order.orderer(), node);
+        let ReportAck = self
+            .ask(subject, report.encode(), traceparent, deadline)
+            .await?;
+        Ok(())
     }
 
-    /// The reports of all nodes. Only a leader may serve them: its answer ends their repetition.
+    /// The reports of all nodes on orders of one controller. Only its leader may serve them: the answer ends a report's
+    /// repetition.
     ///
     /// # Errors
     /// The connection is closed for good.
-    pub async fn serve_reports(&self) -> Result<Deliveries<StopReport, ()>, SubscribeError> {
-        let reader = Reader {
-            read: |_, bytes| StopReport::decode(bytes),
-            refuse: |_| None,
-        };
-        Deliveries::subscribe(self, ALL_REPORTS.to_owned(), reader).await
+    pub async fn serve_reports(
+        &self,
+        orderer: Orderer,
+    ) -> Result<Deliveries<Report, ReportAck>, SubscribeError> {
+        Deliveries::subscribe(self, subjects::all_reports(orderer), |_| None).await
     }
 
-    /// Gives a sign of life; it may be lost.
+    /// Publishes a node's presence; it may be lost.
     ///
     /// # Errors
     /// The bus is away, and nothing was sent.
@@ -108,19 +87,15 @@ impl Bus {
             .await
     }
 
-    /// The signs of life of all nodes.
+    /// The presences of all nodes.
     ///
     /// # Errors
     /// The connection is closed for good.
-    pub async fn watch_presence(&self) -> Result<Deliveries<Presence, ()>, SubscribeError> {
-        let reader = Reader {
-            read: decode_presence,
-            refuse: |_| None,
-        };
-        Deliveries::subscribe(self, ALL_PRESENCES.to_owned(), reader).await
+    pub async fn watch_presence(&self) -> Result<Publications<Presence>, SubscribeError> {
+        Publications::subscribe(self, ALL_PRESENCES, decode_presence).await
     }
 
-    /// Tells that a container behind a launch barrier has started; it may be lost.
+    /// Publishes that a container behind a launch barrier has started; it may be lost.
     ///
     /// # Errors
     /// The bus is away, and nothing was sent.
@@ -133,47 +108,43 @@ impl Bus {
         self.publish(subject.into(), started.encode()).await
     }
 
-    /// The starts of all nodes.
+    /// The container starts of all nodes.
     ///
     /// # Errors
     /// The connection is closed for good.
-    pub async fn watch_started(&self) -> Result<Deliveries<Started, ()>, SubscribeError> {
-        let reader = Reader {
-            read: |_, bytes| Started::decode(bytes),
-            refuse: |_| None,
-        };
-        Deliveries::subscribe(self, ALL_STARTED.to_owned(), reader).await
+    pub async fn watch_started(&self) -> Result<Publications<Started>, SubscribeError> {
+        Publications::subscribe(self, ALL_STARTED, |_, bytes| Started::decode(bytes)).await
     }
 
-    /// Asks the leader what it knows around a request.
+    /// Asks the leading crr-scheduler when a node was last seen, and for the active requests of a pod.
     ///
     /// # Errors
-    /// No answer, and why: perhaps nobody leads just now.
-    pub async fn ask_leader(
+    /// No answer within `deadline`, and why: perhaps there is no leader.
+    pub async fn ask_presence(
         &self,
-        question: &Question,
+        question: &PresenceQuestion,
         deadline: Duration,
-    ) -> Result<Answer, RequestError> {
+    ) -> Result<PresenceAnswer, RequestError> {
         self.ask(ASK_PRESENCE.to_owned(), question.encode(), None, deadline)
             .await
     }
 
-    /// The questions to the leader. Only a leader may serve them.
+    /// The presence questions. Only a leader may serve them.
     ///
     /// # Errors
     /// The connection is closed for good.
-    pub async fn serve_questions(&self) -> Result<Deliveries<Question, Answer>, SubscribeError> {
-        let reader = Reader {
-            read: |_, bytes| Question::decode(bytes),
-            refuse: |_| None,
-        };
-        Deliveries::subscribe(self, ASK_PRESENCE.to_owned(), reader).await
+    pub async fn serve_presence_questions(
+        &self,
+    ) -> Result<Deliveries<PresenceQuestion, PresenceAnswer>, SubscribeError> {
+        Deliveries::subscribe(self, vec![ASK_PRESENCE.to_owned()], |_| None).await
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "the shape of `Reader::refuse`")]
-fn refuse_order(error: &InvalidMessage) -> Option<NodeAnswer> {
-    let message = error.to_string();
-    let refusal = OrderAnswer::Refused(Refusal::Invalid { message });
-    Some(refusal.into())
+#[expect(
+    clippy::unnecessary_wraps,
+    reason = "the shape of `Deliveries::refuse`"
+)]
+fn refuse_order(error: &InvalidMessage) -> Option<Answer> {
+    let message = ErrorChain(error).to_string();
+    Some(Answer::Refused(Refusal::Invalid { message }))
 }

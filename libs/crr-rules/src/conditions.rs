@@ -10,9 +10,11 @@ use model::{
     ids::CrrName,
     order::Refusal,
     phase::ContainerPhase,
+    time::Now,
 };
+use order_rules::{KnownOrder, Progress, Silence};
 
-use crate::{OrderProgress, Silence, Snapshot, messages};
+use crate::{messages, snapshot::Snapshot};
 
 /// Where a CRR stands as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +64,7 @@ pub(crate) fn conditions(
     snapshot: &Snapshot,
     states: &[ContainerRecreateState],
     situation: Situation<'_>,
-    now: Timestamp,
+    now: Now,
 ) -> Vec<Condition> {
     let condition = |kind, (state, reason, message): Said| {
         let before = snapshot.crr.status.condition(kind);
@@ -74,7 +76,7 @@ pub(crate) fn conditions(
             state,
             reason: reason.to_owned(),
             message,
-            since: since.unwrap_or_else(|| whole_seconds(now)),
+            since: since.unwrap_or_else(|| whole_seconds(now.wall)),
         }
     };
     let mut all = vec![
@@ -134,11 +136,11 @@ fn dispatched(
         return (ConditionState::True, "NodeAnswered", before.message.clone());
     }
     let node = crr.node.as_ref().map_or("?", |node| node.as_str());
-    let has_answered = |order: &crate::KnownOrder| match &order.progress {
-        OrderProgress::Accepted
-        | OrderProgress::Done(_)
-        | OrderProgress::Refused(Refusal::OtherInstance { .. } | Refusal::AlreadyExited) => true,
-        OrderProgress::Sent | OrderProgress::Refused(_) | OrderProgress::Unanswered { .. } => false,
+    let has_answered = |order: &KnownOrder| match &order.progress {
+        Progress::Accepted
+        | Progress::Done(_)
+        | Progress::Refused(Refusal::OtherInstance { .. } | Refusal::AlreadyExited) => true,
+        Progress::Sent | Progress::Refused(_) | Progress::Unanswered { .. } => false,
     };
     let is_known = |state: &ContainerRecreateState| {
         state.is_killed || matches!(state.phase, ContainerPhase::Recreating)
@@ -161,15 +163,14 @@ fn dispatched(
         Situation::Working | Situation::Ended(_) => {}
     }
     for state in states {
-        let order = snapshot.orders.get(&state.name);
-        let reason = match order.map(|order| &order.progress) {
-            Some(OrderProgress::Unanswered { silence, .. }) if !state.message.is_empty() => {
+        let reason = match snapshot.progress(&state.name) {
+            Some(Progress::Unanswered { silence, .. }) if !state.message.is_empty() => {
                 match silence {
                     Silence::Node => "NodeSilent",
                     Silence::Bus => "BusAway",
                 }
             }
-            Some(OrderProgress::Refused(_)) => "NodeRefused",
+            Some(Progress::Refused(_)) => "NodeRefused",
             Some(_) | None => continue,
         };
         return (ConditionState::False, reason, state.message.clone());

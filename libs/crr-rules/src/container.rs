@@ -5,17 +5,17 @@
 
 use std::time::Duration;
 
-use jiff::Timestamp;
 use model::{
     crr::{ContainerRecreateState, CrrContainer},
-    ids::{ContainerId, ContainerName, PodUid, RuntimeContainerId},
-    order::{Refusal, StopOutcome},
+    ids::RuntimeContainerId,
+    order::{Outcome, Refusal},
     phase::ContainerPhase,
-    pod::{ContainerState, ContainerStatus, Pod, RestartPolicy},
-    time::{after, elapsed},
+    pod::{ContainerState, ContainerStatus, RestartPolicy},
+    time::{Monotonic, Now},
 };
+use order_rules::{Progress, Silence};
 
-use crate::{NODE_SILENCE_SHOWN, OrderProgress, PodView, Silence, Snapshot};
+use crate::{limits::NODE_SILENCE_SHOWN, snapshot::Snapshot};
 
 /// How long a silent node is asked whether it was us who stopped an instance that is gone already.
 const ASK_WHO_STOPPED: Duration = Duration::from_secs(10);
@@ -23,16 +23,16 @@ const ASK_WHO_STOPPED: Duration = Duration::from_secs(10);
 /// A container's state, and when it may change by the passing of time alone.
 pub(crate) struct Judgement {
     pub(crate) state: ContainerRecreateState,
-    pub(crate) look_again_at: Option<Timestamp>,
+    pub(crate) look_again_at: Option<Monotonic>,
 }
 
 /// Judges a container from its last written state, its order's progress and pod status.
-pub(crate) fn judge(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> Judgement {
+pub(crate) fn judge(snapshot: &Snapshot, container: &CrrContainer, now: Now) -> Judgement {
     let judge = Judge {
         snapshot,
         container,
         now,
-        before: written_state(snapshot, &container.name),
+        before: snapshot.written_state(&container.name),
     };
     judge.judge()
 }
@@ -41,7 +41,7 @@ pub(crate) fn judge(snapshot: &Snapshot, container: &CrrContainer, now: Timestam
 struct Judge<'a> {
     snapshot: &'a Snapshot,
     container: &'a CrrContainer,
-    now: Timestamp,
+    now: Now,
     /// The state that was last written.
     before: ContainerRecreateState,
 }
@@ -84,32 +84,25 @@ impl Judge<'_> {
                 look_again_at: None,
             };
         }
-        let order = self.snapshot.orders.get(&self.container.name);
-        let stopped = match order.map(|order| &order.progress) {
-            None | Some(OrderProgress::Sent | OrderProgress::Accepted) if self.before.is_killed => {
-                Stop::Ours
-            }
-            None | Some(OrderProgress::Sent | OrderProgress::Accepted) => {
-                Stop::NotYet(String::new())
-            }
-            Some(OrderProgress::Done(StopOutcome::Stopped { .. })) => Stop::Ours,
-            Some(OrderProgress::Done(StopOutcome::Gone)) => Stop::NotOurs,
-            Some(OrderProgress::Done(StopOutcome::Failed { message })) => {
+        let stopped = match self.snapshot.progress(&self.container.name) {
+            None | Some(Progress::Sent | Progress::Accepted) if self.before.is_killed => Stop::Ours,
+            None | Some(Progress::Sent | Progress::Accepted) => Stop::NotYet(String::new()),
+            Some(Progress::Done(Outcome::Stopped { .. })) => Stop::Ours,
+            Some(Progress::Done(Outcome::Gone | Outcome::Removed { .. })) => Stop::NotOurs,
+            Some(Progress::Done(Outcome::Failed { message })) => {
                 return failed(self.before, format!("kill container error: {message}"));
             }
-            Some(OrderProgress::Refused(Refusal::OtherInstance { .. }))
+            Some(Progress::Refused(Refusal::OtherInstance { .. }))
                 if self.snapshot.crr.strategy.is_forced =>
             {
                 Stop::NotYet(String::new()) // It is ordered again, of the instance that is there.
             }
-            Some(OrderProgress::Refused(refusal)) => match judge_refusal(refusal) {
+            Some(Progress::Refused(refusal)) => match judge_refusal(refusal) {
                 RefusalMeans::Restarted => Stop::NotOurs,
                 RefusalMeans::NotYet(message) => Stop::NotYet(message),
                 RefusalMeans::Never(message) => return failed(self.before, message),
             },
-            Some(OrderProgress::Unanswered { since, silence }) => {
-                self.judge_silence(*silence, *since)
-            }
+            Some(Progress::Unanswered { since, silence }) => self.judge_silence(*silence, *since),
         };
         match stopped {
             Stop::NotYet(message) => Judgement {
@@ -125,15 +118,15 @@ impl Judge<'_> {
         }
     }
 
-    fn judge_silence(&self, silence: Silence, since: Timestamp) -> Stop {
-        let silent_for = elapsed(since, self.now);
-        if silent_for >= ASK_WHO_STOPPED && is_newer_than_fence(self.snapshot, self.container) {
+    fn judge_silence(&self, silence: Silence, since: Now) -> Stop {
+        let silent_for = self.now.monotonic - since.monotonic;
+        if silent_for >= ASK_WHO_STOPPED && self.snapshot.is_newer_than_fence(self.container) {
             return Stop::NotOurs;
         }
         if silent_for < NODE_SILENCE_SHOWN {
             return Stop::NotYet(String::new());
         }
-        let since = since.strftime("%FT%TZ");
+        let since = since.wall.strftime("%FT%TZ");
         Stop::NotYet(match (silence, &self.snapshot.crr.node) {
             (Silence::Node, Some(node)) => format!("node {node} has not answered since {since}"),
             (Silence::Node, None) => format!("the node has not answered since {since}"),
@@ -156,13 +149,13 @@ impl Judge<'_> {
             },
             look_again_at: None,
         };
-        let Some(status) = container_status(self.snapshot, &self.container.name) else {
+        let Some(status) = self.snapshot.container_status(&self.container.name) else {
             return waiting(String::new());
         };
         let Some(current) = &status.container_id else {
             return waiting(String::new());
         };
-        if stopped_instance(self.snapshot, self.container) == Some(&current.id) {
+        if self.snapshot.stopped_instance(self.container) == Some(&current.id) {
             return match (will_not_return(status), &status.state) {
                 (Some(reason), _) => failed(state, reason),
                 (None, ContainerState::Waiting { reason, message }) => {
@@ -193,9 +186,9 @@ impl Judge<'_> {
         let min_started = self.snapshot.crr.strategy.min_started;
         let seen = self.snapshot.seen_running.get(&self.container.name);
         let seen = seen.filter(|seen| seen.container_id == *current);
-        let since = seen.map_or(self.now, |seen| seen.since);
-        let until = after(since, min_started);
-        if self.now < until {
+        let since = seen.map_or(self.now.monotonic, |seen| seen.since);
+        let until = since + min_started;
+        if self.now.monotonic < until {
             return Judgement {
                 state,
                 look_again_at: Some(until),
@@ -243,62 +236,4 @@ fn failed(before: ContainerRecreateState, message: String) -> Judgement {
         },
         look_again_at: None,
     }
-}
-
-/// The instance whose successor is waited for: the one our order named, else the one of the fence.
-pub(crate) fn stopped_instance<'a>(
-    snapshot: &'a Snapshot,
-    container: &'a CrrContainer,
-) -> Option<&'a ContainerId> {
-    let ordered = snapshot
-        .orders
-        .get(&container.name)
-        .map(|order| &order.target);
-    ordered.or_else(|| container.fence.as_ref().map(|fence| &fence.container_id.id))
-}
-
-/// Whether pod status shows another instance than the fence.
-pub(crate) fn is_newer_than_fence(snapshot: &Snapshot, container: &CrrContainer) -> bool {
-    let current =
-        container_status(snapshot, &container.name).and_then(|status| status.container_id.as_ref());
-    match (&container.fence, current) {
-        (Some(fence), Some(current)) => fence.container_id != *current,
-        (Some(_) | None, None) | (None, Some(_)) => false,
-    }
-}
-
-pub(crate) fn container_status<'a>(
-    snapshot: &'a Snapshot,
-    name: &ContainerName,
-) -> Option<&'a ContainerStatus> {
-    present_pod(snapshot).and_then(|pod| pod.container(name))
-}
-
-pub(crate) fn present_pod(snapshot: &Snapshot) -> Option<&Pod> {
-    match &snapshot.pod {
-        PodView::Present(pod) => Some(pod),
-        PodView::Unknown | PodView::Gone => None,
-    }
-}
-
-/// The uid by which the node knows the pod: a static pod's is not that of its mirror in the API.
-pub(crate) fn node_pod_uid(snapshot: &Snapshot) -> Option<PodUid> {
-    let static_uid = present_pod(snapshot).and_then(|pod| pod.static_uid.clone());
-    static_uid.or_else(|| snapshot.crr.pod_uid.clone())
-}
-
-/// The state that was last written, or the first one.
-pub(crate) fn written_state(snapshot: &Snapshot, name: &ContainerName) -> ContainerRecreateState {
-    let written = snapshot
-        .crr
-        .status
-        .containers
-        .iter()
-        .find(|state| state.name == *name);
-    written.cloned().unwrap_or_else(|| ContainerRecreateState {
-        name: name.clone(),
-        phase: ContainerPhase::Pending,
-        message: String::new(),
-        is_killed: false,
-    })
 }

@@ -1,29 +1,32 @@
-//! From a snapshot to what is to be done now.
+//! The plan for one CRR.
 //!
-//! Owns the order among containers and the thrift of status writes; the ends of a CRR are in `plan/end.rs`. A plan leaves
-//! nothing to choose: the scheduler writes first, and only then sends the order.
+//! Decides which container is stopped next and when a status write is worth its cost; the end of a CRR is in
+//! `plan/end.rs`. A plan leaves no choice: a write comes first, orders are sent only beside no write.
 
 mod end;
 
-use jiff::Timestamp;
 use model::{
     condition::ConditionType,
     crr::{ContainerRecreateState, ContainerSnapshot, CrrContainer, CrrStatus},
-    ids::{ContainerId, OrderId},
-    order::{DropOrder, Instance, MAX_GRACE, PreStop, Refusal, StopOrder},
+    ids::ContainerId,
+    order::{MAX_GRACE, Order, PreStop, Refusal, Stop, Verb},
+    order_id::Owner,
     phase::{ContainerPhase, CrrPhase},
     pod::ContainerState,
-    time::{after, elapsed},
+    time::{Monotonic, Now, after, elapsed},
 };
+use order_rules::Progress;
 
 use crate::{
-    CrrEvent, DEFAULT_GRACE, NODE_SILENCE_LIMIT, NODE_SILENCE_SHOWN, OrderProgress, Snapshot, Turn,
-    back_off::{Return, judge_back_off},
+    back_off::{BackOffVerdict, judge_back_off},
     conditions::{Situation, conditions},
-    container::{Judgement, container_status, judge, node_pod_uid, present_pod, stopped_instance},
-    events::events,
+    container::{Judgement, judge},
+    kubernetes_events::{CrrEvent, events},
+    limits::{DEFAULT_GRACE, NODE_SILENCE_LIMIT, NODE_SILENCE_SHOWN},
     messages,
+    snapshot::{Snapshot, Turn},
     unready::{Drain, drain},
+    write::Write,
 };
 
 use self::end::{plan_after_end, plan_close, reason_to_end};
@@ -33,43 +36,16 @@ use self::end::{plan_after_end, plan_close, reason_to_end};
 pub struct Plan {
     /// The one write that is due; nothing is ordered before it is stored.
     pub write: Option<Write>,
-    /// Keep this one stop outstanding until it is answered; `attempt` is the order book's.
-    pub order: Option<StopOrder>,
-    /// Keep these drops outstanding; `attempt` is the drop book's.
-    pub drops: Vec<DropOrder>,
-    /// Have the kubelet look at the pod now.
+    /// Orders to keep outstanding until they are answered: at most one stop, and removals of dead instances.
+    pub orders: Vec<Order>,
+    /// Have the kubelet sync the pod now.
     pub nudge: bool,
-    /// Every event there is reason for, told before or not.
+    /// Every Kubernetes event there is a reason for, published before or not.
     pub events: Vec<CrrEvent>,
     /// The pod's status is needed to go on.
     pub needs_pod: bool,
     /// Plan again at that moment even if nothing happens.
-    pub wake_at: Option<Timestamp>,
-}
-
-/// A write to the API server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Write {
-    Status(CrrStatus),
-    /// Put our finalizer on the CRR, before its pod is held NotReady.
-    AddFinalizer,
-    /// Open or shut the pod's readiness gate.
-    Gate(GateWrite),
-    /// Take the `active` label and our finalizer off the CRR.
-    Close,
-    /// Delete the CRR: its time to live is over.
-    Delete,
-}
-
-/// A pod's readiness gate as it should be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct GateWrite {
-    /// The pod's version that this was decided on: another writer's entry must not be lost.
-    pub pod_version: String,
-    pub is_open: bool,
-    pub message: String,
-    /// Write Ready as false too, instead of waiting for the kubelet's next look.
-    pub is_ready_too: bool,
+    pub wake_at: Option<Monotonic>,
 }
 
 // === impl Plan ===
@@ -84,7 +60,7 @@ impl Plan {
 }
 
 /// Decides what one CRR needs. The same snapshot at the same moment gives the same plan.
-pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
+pub fn plan(snapshot: &Snapshot, now: Now) -> Plan {
     let plan = match snapshot.crr.status.phase {
         _ if snapshot.crr.is_being_deleted => plan_close(snapshot).unwrap_or_default(),
         Some(CrrPhase::Completed) => plan_after_end(snapshot, now),
@@ -96,7 +72,7 @@ pub fn plan(snapshot: &Snapshot, now: Timestamp) -> Plan {
     }
 }
 
-fn plan_active(snapshot: &Snapshot, now: Timestamp) -> Plan {
+fn plan_active(snapshot: &Snapshot, now: Now) -> Plan {
     let crr = &snapshot.crr;
     let containers = crr.containers.iter();
     let judgements: Vec<Judgement> = containers
@@ -113,14 +89,14 @@ fn plan_active(snapshot: &Snapshot, now: Timestamp) -> Plan {
     if let Some(end) = reason_to_end(snapshot, &states, now) {
         let situation = Situation::Ended(end);
         return Plan::of(Write::Status(CrrStatus {
-            completed_at: Some(now),
+            completed_at: Some(now.wall),
             message: end.message().to_owned(),
             ..status(snapshot, CrrPhase::Completed, situation, states, now)
         }));
     }
     let deadline = crr
         .active_deadline
-        .map(|deadline| after(crr.created_at, deadline));
+        .map(|deadline| now.moment_of(after(crr.created_at, deadline)));
     if let Turn::Behind(other) = &snapshot.turn {
         let situation = Situation::Behind(other);
         let status = CrrStatus {
@@ -145,7 +121,7 @@ fn plan_active(snapshot: &Snapshot, now: Timestamp) -> Plan {
 fn plan_turn(
     snapshot: &Snapshot,
     states: Vec<ContainerRecreateState>,
-    now: Timestamp,
+    now: Now,
     plan: Plan,
 ) -> Plan {
     let (situation, drain_ends) = match drain(snapshot) {
@@ -155,7 +131,7 @@ fn plan_turn(
         }
         Drain::NeedsPod => return plan,
         Drain::Begins => (Situation::Draining, None),
-        Drain::Until(end) if now < end => (Situation::Draining, Some(end)),
+        Drain::Until(end) if now.wall < end => (Situation::Draining, Some(now.moment_of(end))),
         Drain::Until(_) | Drain::NotAsked => (Situation::Working, None),
     };
     let written = &snapshot.crr.status;
@@ -178,54 +154,50 @@ fn begins_grace(wanted: &CrrStatus, written: &CrrStatus) -> bool {
 }
 
 /// The work on the containers of a CRR whose start is written.
-fn work(
-    snapshot: &Snapshot,
-    wanted: CrrStatus,
-    is_draining: bool,
-    now: Timestamp,
-    plan: Plan,
-) -> Plan {
+fn work(snapshot: &Snapshot, wanted: CrrStatus, is_draining: bool, now: Now, plan: Plan) -> Plan {
     let mut wake = vec![plan.wake_at, silence_wake(snapshot, now)];
-    let order = if is_draining {
+    let stop = if is_draining {
         None
     } else {
         next_stop(snapshot, &wanted.containers, now)
     };
-    let mut drops = Vec::new();
+    let mut removals = Vec::new();
     for (container, state) in snapshot.crr.containers.iter().zip(&wanted.containers) {
-        match judge_back_off(snapshot, container, state, now) {
-            Return::ByItself => {}
-            Return::Unclear { until } => wake.push(Some(until)),
-            Return::Drop(drop) => drops.push(drop),
+        match judge_back_off(snapshot, container, state, now.monotonic) {
+            BackOffVerdict::None => {}
+            BackOffVerdict::Unclear { until } => wake.push(Some(until)),
+            BackOffVerdict::Bites(removal) => removals.push(*removal),
         }
     }
     let mut write = None;
     if wanted != snapshot.crr.status {
         let due = snapshot
             .status_written_at
-            .map(|written_at| after(written_at, snapshot.progress_every));
-        match due.filter(|due| now < *due) {
+            .map(|written_at| written_at + snapshot.progress_every);
+        match due.filter(|due| now.monotonic < *due) {
             Some(due) => wake.push(Some(due)),
             None => write = Some(Write::Status(wanted)),
         }
     }
     Plan {
         write,
-        order,
-        nudge: needs_nudge(snapshot, &drops),
-        drops,
+        nudge: needs_nudge(snapshot, &removals),
+        orders: stop.into_iter().chain(removals).collect(),
         wake_at: wake.into_iter().flatten().min(),
         ..plan
     }
 }
 
-/// Whether a drop was done that the pod has not been nudged for. A static pod cannot be: its mirror wakes nobody.
-fn needs_nudge(snapshot: &Snapshot, drops: &[DropOrder]) -> bool {
-    let is_static = present_pod(snapshot).is_some_and(|pod| pod.static_uid.is_some());
-    let dropped = drops
+/// True if dead instances were removed and the pod has not been nudged since. Nudging a static pod has no effect: the
+/// kubelet does not look at its mirror.
+fn needs_nudge(snapshot: &Snapshot, removals: &[Order]) -> bool {
+    let is_static = snapshot
+        .present_pod()
+        .is_some_and(|pod| pod.static_uid.is_some());
+    let removed = removals
         .iter()
-        .filter_map(|drop| snapshot.dropped_at.get(&drop.instance.container));
-    let last = dropped.max().copied();
+        .filter_map(|order| snapshot.removed_at.get(&order.id.container));
+    let last = removed.max().copied();
     !is_static && last.is_some_and(|last| snapshot.nudged_at.is_none_or(|nudged| nudged < last))
 }
 
@@ -235,7 +207,7 @@ fn status(
     phase: CrrPhase,
     situation: Situation<'_>,
     containers: Vec<ContainerRecreateState>,
-    now: Timestamp,
+    now: Now,
 ) -> CrrStatus {
     CrrStatus {
         phase: Some(phase),
@@ -255,10 +227,10 @@ fn new_instances(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Vec<
             let mut known = snapshot.crr.status.snapshot.iter();
             known.find(|entry| entry.name == container.name).cloned()
         };
-        let status = container_status(snapshot, &container.name)?;
+        let status = snapshot.container_status(&container.name)?;
         let current = status.container_id.as_ref()?;
         let is_running = matches!(status.state, ContainerState::Running { .. });
-        let is_new = stopped_instance(snapshot, container) != Some(&current.id);
+        let is_new = snapshot.stopped_instance(container) != Some(&current.id);
         if state.phase == ContainerPhase::Pending || !is_new || !is_running {
             return known();
         }
@@ -273,29 +245,21 @@ fn new_instances(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Vec<
 }
 
 /// When silence has to be shown, or has lasted too long.
-fn silence_wake(snapshot: &Snapshot, now: Timestamp) -> Option<Timestamp> {
+fn silence_wake(snapshot: &Snapshot, now: Now) -> Option<Monotonic> {
     let silences = snapshot
         .orders
         .values()
         .filter_map(|order| match &order.progress {
-            OrderProgress::Unanswered { since, .. } => Some(*since),
-            OrderProgress::Sent
-            | OrderProgress::Accepted
-            | OrderProgress::Refused(_)
-            | OrderProgress::Done(_) => None,
+            Progress::Unanswered { since, .. } => Some(since.monotonic),
+            Progress::Sent | Progress::Accepted | Progress::Refused(_) | Progress::Done(_) => None,
         });
-    let moments = silences.flat_map(|since| {
-        [NODE_SILENCE_SHOWN, NODE_SILENCE_LIMIT].map(|limit| after(since, limit))
-    });
-    moments.filter(|moment| *moment > now).min()
+    let moments =
+        silences.flat_map(|since| [NODE_SILENCE_SHOWN, NODE_SILENCE_LIMIT].map(|it| since + it));
+    moments.filter(|moment| *moment > now.monotonic).min()
 }
 
-/// The one stop that should be outstanding: strictly serial, in list order.
-fn next_stop(
-    snapshot: &Snapshot,
-    states: &[ContainerRecreateState],
-    now: Timestamp,
-) -> Option<StopOrder> {
+/// The one stop that should be outstanding: strictly one after the other, in list order.
+fn next_stop(snapshot: &Snapshot, states: &[ContainerRecreateState], now: Now) -> Option<Order> {
     for (container, state) in snapshot.crr.containers.iter().zip(states) {
         match state.phase {
             ContainerPhase::Succeeded | ContainerPhase::Failed => {}
@@ -307,7 +271,7 @@ fn next_stop(
     None
 }
 
-fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> Option<StopOrder> {
+fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Now) -> Option<Order> {
     let crr = &snapshot.crr;
     let (container_id, restart_count) = target(snapshot, container)?;
     let grace = crr.strategy.termination_grace;
@@ -315,25 +279,20 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> 
         Some(hook) => Some(addressed(hook.clone(), snapshot)?),
         None => None,
     };
-    Some(StopOrder {
-        id: OrderId::stop(&crr.uid, &container.name),
-        attempt: 0,
-        instance: Instance {
-            namespace: crr.pod.namespace.clone(),
-            pod: crr.pod.name.clone(),
-            pod_uid: node_pod_uid(snapshot)?,
-            container: container.name.clone(),
-            container_id,
-            restart_count,
-        },
+    let stop = Stop {
         grace: grace.unwrap_or(DEFAULT_GRACE).min(MAX_GRACE),
         pre_stop,
-        // After its deadline nothing more of a CRR is begun, also where a node has to let it wait.
+        // After its deadline nothing more of a CRR begins, also where a node has to let it wait.
         begin_within: crr
             .active_deadline
-            .map(|deadline| elapsed(now, after(crr.created_at, deadline))),
-        reason: format!("ContainerRecreateRequest {}", crr.key),
-    })
+            .map(|deadline| elapsed(now.wall, after(crr.created_at, deadline))),
+    };
+    Some(Order::new(
+        Owner::Crr(crr.uid.clone()),
+        snapshot.instance(&container.name, container_id, restart_count)?,
+        snapshot.reason(),
+        Verb::Stop(stop),
+    ))
 }
 
 /// A hook without a host means the pod's address. The node finds it out, but for a pod in the node's own network; `None`
@@ -341,7 +300,7 @@ fn stop_order(snapshot: &Snapshot, container: &CrrContainer, now: Timestamp) -> 
 fn addressed(mut hook: PreStop, snapshot: &Snapshot) -> Option<PreStop> {
     match &mut hook {
         PreStop::HttpGet { host, .. } | PreStop::TcpSocket { host, .. } if host.is_none() => {
-            host.clone_from(&present_pod(snapshot)?.host_address);
+            host.clone_from(&snapshot.present_pod()?.host_address);
         }
         PreStop::HttpGet { .. }
         | PreStop::TcpSocket { .. }
@@ -353,11 +312,10 @@ fn addressed(mut hook: PreStop, snapshot: &Snapshot) -> Option<PreStop> {
 
 /// The instance to stop: the fence's; if the node knows a newer one and the stop is forced, that one.
 fn target(snapshot: &Snapshot, container: &CrrContainer) -> Option<(ContainerId, u32)> {
-    let order = snapshot.orders.get(&container.name);
-    if let Some(OrderProgress::Refused(Refusal::OtherInstance {
+    if let Some(Progress::Refused(Refusal::OtherInstance {
         container_id,
         restart_count,
-    })) = order.map(|order| &order.progress)
+    })) = snapshot.progress(&container.name)
         && snapshot.crr.strategy.is_forced
     {
         return Some((container_id.clone(), *restart_count));
@@ -365,7 +323,7 @@ fn target(snapshot: &Snapshot, container: &CrrContainer) -> Option<(ContainerId,
     match &container.fence {
         Some(fence) => Some((fence.container_id.id.clone(), fence.restart_count)),
         None => {
-            let status = present_pod(snapshot)?.container(&container.name)?;
+            let status = snapshot.present_pod()?.container(&container.name)?;
             Some((
                 status.container_id.as_ref()?.id.clone(),
                 status.restart_count,

@@ -6,24 +6,23 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use model::{condition::ConditionType, ids::CrrKey, pod::Pod, time::after};
-use serde::{Deserialize, Serialize};
+use model::{
+    condition::ConditionType,
+    ids::CrrKey,
+    pod::{GateHolder, Pod},
+    time::after,
+};
 
-use crate::{GateWrite, PodView, Snapshot, Write, container::present_pod};
+use crate::{
+    snapshot::{PodView, Snapshot},
+    write::{GateWrite, Write},
+};
 
 /// Our name in the gate's message.
 const USER_AGENT: &str = "ContainerRecreateRequest";
 
 /// Conditions' times have whole seconds, so a drain is counted from the end of its first one.
 const TIME_GRAIN: Duration = Duration::from_secs(1);
-
-/// Who holds the gate shut.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct Holder {
-    #[serde(rename = "userAgent")]
-    user_agent: String,
-    key: String,
-}
 
 /// Where a CRR is on its way to the first stop.
 pub(crate) enum Drain {
@@ -63,7 +62,7 @@ pub(crate) fn drain(snapshot: &Snapshot) -> Drain {
     if !crr.has_finalizer() {
         return Drain::Write(Write::AddFinalizer);
     }
-    let Some(pod) = present_pod(snapshot) else {
+    let Some(pod) = snapshot.present_pod() else {
         return Drain::NeedsPod;
     };
     match gate_write(pod, &crr.key, true) {
@@ -92,12 +91,12 @@ pub(crate) fn release(snapshot: &Snapshot) -> Release {
 /// The write that puts our entry into the gate's message or takes it out; `None` where nothing is to be changed.
 fn gate_write(pod: &Pod, crr: &CrrKey, is_held: bool) -> Option<GateWrite> {
     let gate = pod.gate.as_ref()?;
-    let us = Holder {
+    let us = GateHolder {
         user_agent: USER_AGENT.to_owned(),
         key: crr.to_string(),
     };
     // What nobody can read as a list holds nothing shut.
-    let before: Vec<Holder> = serde_json::from_str(&gate.message).unwrap_or_default();
+    let before: Vec<GateHolder> = serde_json::from_str(&gate.message).unwrap_or_default();
     let mut holders = before.clone();
     holders.retain(|holder| *holder != us);
     if is_held {
@@ -117,12 +116,23 @@ fn gate_write(pod: &Pod, crr: &CrrKey, is_held: bool) -> Option<GateWrite> {
     })
 }
 
+/// The write that opens the gate of a new pod: a gated pod is ready only once its condition was written.
+///
+/// `None` if the condition is there already, or the pod is being deleted.
+pub fn open_new_gate(pod: &Pod) -> Option<GateWrite> {
+    let is_new = pod.gate.as_ref()?.is_open.is_none();
+    (is_new && !pod.is_being_deleted).then(|| GateWrite {
+        pod_version: pod.version.clone(),
+        is_open: true,
+        message: "[]".to_owned(),
+        is_ready_too: false,
+    })
+}
+
 #[cfg(test)]
 mod tests {
-    use model::{
-        ids::{CrrName, PodKey},
-        pod::{Gate, PodPhase, RestartPolicy},
-    };
+    use model::ids::CrrName;
+    use testkit::pod;
 
     use super::*;
 
@@ -132,27 +142,7 @@ mod tests {
 
     /// `<is_open> <message>` of the write, `-` for none.
     fn check(is_open: Option<bool>, message: &str, is_held: bool, expected: &str) {
-        let pod = Pod {
-            key: PodKey {
-                namespace: "shop".into(),
-                name: "web".into(),
-            },
-            uid: "uid".into(),
-            node: None,
-            phase: PodPhase::Running,
-            restart_policy: RestartPolicy::Always,
-            is_being_deleted: false,
-            containers: Vec::new(),
-            version: "7".to_owned(),
-            gate: Some(Gate {
-                is_open,
-                message: message.to_owned(),
-            }),
-            are_containers_ready: true,
-            is_initialized: true,
-            static_uid: None,
-            host_address: None,
-        };
+        let pod = pod(&[]).version("7").gated(is_open, message).build();
         let crr = CrrKey {
             namespace: "shop".into(),
             name: CrrName::new("restart"),
@@ -193,5 +183,14 @@ mod tests {
     #[test]
     fn a_gate_whose_word_and_list_disagree_is_put_right() {
         check(Some(true), OURS, true, &format!("false {OURS}"));
+    }
+
+    #[test]
+    fn only_a_gate_without_a_condition_is_opened() {
+        let opens = |builder: testkit::PodBuilder| open_new_gate(&builder.build()).is_some();
+        assert!(opens(pod(&[]).gated(None, "")));
+        assert!(!opens(pod(&[]).gated(Some(false), OURS)));
+        assert!(!opens(pod(&[]).gated(None, "").deleted()));
+        assert!(!opens(pod(&[])));
     }
 }

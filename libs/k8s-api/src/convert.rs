@@ -8,4 +8,4 @@ mod pod;
 
 pub use crr::{InvalidCrr, crr_from_object, crr_key, status_json};
 pub use launch::{InvalidLaunch, barrier_map_from_object, launch_pod_from_object};
-pub use pod::{InvalidPod, pod_from_object};
+pub use pod::{InvalidPod, is_native_sidecar, pod_from_object};

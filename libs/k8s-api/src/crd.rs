@@ -6,8 +6,6 @@
 
 mod manifest;
 
-use std::collections::BTreeMap;
-
 use k8s_openapi::{
     api::core::v1::{ContainerPort, LifecycleHandler},
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
@@ -43,7 +41,7 @@ pub struct ContainerRecreateRequestSpec {
     /// The pod, in the namespace of this request.
     pub pod_name: String,
     /// The containers to recreate, in this order.
-    #[schemars(schema_with = "containers_schema")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["name"]))]
     pub containers: Vec<ContainerRecreateRequestContainer>,
     /// How the containers are recreated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -92,7 +90,7 @@ pub struct ContainerRecreateRequestContainerContext {
 pub struct ContainerRecreateRequestStrategy {
     /// What one container's failure does: Fail ends the request, Ignore goes on. Defaults to Fail.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "failure_policy_schema")]
+    #[schemars(with = "String", extend("enum" = ["Fail", "Ignore"]))]
     pub failure_policy: Option<String>,
     /// Begin the next container only when the one before it is up again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,7 +117,9 @@ pub struct ContainerRecreateRequestStrategy {
 #[serde(rename_all = "camelCase")]
 pub struct ContainerRecreateRequestStatus {
     /// Pending, Recreating or Completed. Completed does not mean success: see each container's phase.
-    #[schemars(schema_with = "phase_schema")]
+    // OpenKruise declares Succeeded and Failed and never uses them. The phase is empty before the first status, and in
+    // a status that conversion makes for annotations of v1alpha1.
+    #[schemars(extend("enum" = ["", "Pending", "Recreating", "Completed", "Succeeded", "Failed"]))]
     pub phase: String,
     /// When the request was completed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -135,7 +135,7 @@ pub struct ContainerRecreateRequestStatus {
     pub container_status_snapshot: Vec<ContainerRecreateRequestContainerStatus>,
     /// What is known of the request, for kubectl wait.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "conditions_schema")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
     pub conditions: Vec<Condition>,
 }
 
@@ -146,7 +146,7 @@ pub struct ContainerRecreateRequestState {
     /// The container's name.
     pub name: String,
     /// Pending, Recreating, Succeeded or Failed.
-    #[schemars(schema_with = "container_phase_schema")]
+    #[schemars(extend("enum" = ["Pending", "Recreating", "Succeeded", "Failed"]))]
     pub phase: String,
     /// Why it is so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -171,52 +171,4 @@ pub struct ContainerRecreateRequestContainerStatus {
     /// Its id, such as containerd://…
     #[serde(default, rename = "containerID")]
     pub container_id: String,
-}
-
-/// A list that merges by `name`, as upstream's does.
-fn containers_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let mut schema = generator.subschema_for::<Vec<ContainerRecreateRequestContainer>>();
-    mark_as_map(&mut schema, "name");
-    schema
-}
-
-fn conditions_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let mut schema = generator.subschema_for::<Vec<Condition>>();
-    mark_as_map(&mut schema, "type");
-    schema
-}
-
-fn mark_as_map(schema: &mut schemars::Schema, key: &str) {
-    let marks = BTreeMap::from([
-        ("x-kubernetes-list-type", serde_json::json!("map")),
-        ("x-kubernetes-list-map-keys", serde_json::json!([key])),
-    ]);
-    for (name, value) in marks {
-        schema.insert(name.to_owned(), value);
-    }
-}
-
-fn failure_policy_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    one_of(&["Fail", "Ignore"])
-}
-
-/// OpenKruise declares Succeeded and Failed here and never uses them. Before the first status, and where
-/// conversion makes a status for what v1alpha1 keeps in annotations, the phase is empty.
-fn phase_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    one_of(&[
-        "",
-        "Pending",
-        "Recreating",
-        "Completed",
-        "Succeeded",
-        "Failed",
-    ])
-}
-
-fn container_phase_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    one_of(&["Pending", "Recreating", "Succeeded", "Failed"])
-}
-
-fn one_of(words: &[&str]) -> schemars::Schema {
-    schemars::json_schema!({ "type": "string", "enum": words })
 }

@@ -86,36 +86,30 @@ impl Claim {
         duration: Option<Duration>,
         now: Instant,
     ) {
-        let duration = duration.unwrap_or(self.timing.duration);
-        self.observed = match (holder, &self.observed) {
+        let seen_at = match &self.observed {
+            // The clock goes on while the record is the same.
+            Observed::Foreign {
+                version: known,
+                seen_at,
+                ..
+            } if known == version => *seen_at,
+            Observed::Nothing
+            | Observed::Free
+            | Observed::Foreign { .. }
+            | Observed::Ours { .. } => now,
+        };
+        self.observed = match holder {
             // any => Free
-            (None | Some(""), _) => Observed::Free,
+            None | Some("") => Observed::Free,
             // Our own earlier write is read back: nothing new.
-            (Some(holder), Observed::Ours { renewed_at }) if holder == self.identity => {
-                Observed::Ours {
-                    renewed_at: *renewed_at,
-                }
-            }
+            Some(holder) if holder == self.identity && self.is_ours() => return,
             // Our identity, but not taken by this process: left by an earlier process of ours. Free.
-            (Some(holder), _) if holder == self.identity => Observed::Free,
-            // Foreign => Foreign, the clock goes on while the record is the same
-            (
-                Some(_),
-                Observed::Foreign {
-                    version: before,
-                    seen_at,
-                    ..
-                },
-            ) if before == version => Observed::Foreign {
-                version: version.to_owned(),
-                duration,
-                seen_at: *seen_at,
-            },
+            Some(holder) if holder == self.identity => Observed::Free,
             // any => Foreign
-            (Some(_), _) => Observed::Foreign {
+            Some(_) => Observed::Foreign {
                 version: version.to_owned(),
-                duration,
-                seen_at: now,
+                duration: duration.unwrap_or(self.timing.duration),
+                seen_at,
             },
         };
     }

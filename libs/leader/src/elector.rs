@@ -43,15 +43,11 @@ const RELEASE_TRIES: u32 = 2;
 
 /// Why the Lease was not written.
 #[derive(Debug, thiserror::Error)]
-pub enum LeaseError {
-    #[error("failed to write the lease {name}")]
-    Write {
-        name: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-    #[error("the write of the lease {name} was not answered in time")]
-    TimedOut { name: String },
+enum LeaseError {
+    #[error("failed to write the lease")]
+    Write(#[source] Box<kube::Error>),
+    #[error("the write of the lease was not answered in time")]
+    TimedOut,
 }
 
 /// A replica that contends for a Lease.
@@ -77,12 +73,10 @@ pub struct Elector {
 impl LeaseError {
     /// True if another replica wrote first.
     fn is_conflict(&self) -> bool {
-        match self {
-            Self::Write { source, .. } => {
-                matches!(&**source, kube::Error::Api(status) if status.code == 409)
-            }
-            Self::TimedOut { .. } => false,
-        }
+        let Self::Write(error) = self else {
+            return false;
+        };
+        matches!(&**error, kube::Error::Api(status) if status.code == 409)
     }
 }
 
@@ -169,12 +163,8 @@ impl Elector {
                 self.lease = None;
                 self.claim.observe_absence();
             }
-            watcher::Event::Init => {}
-            watcher::Event::InitDone => {
-                if self.lease.is_none() {
-                    self.claim.observe_absence();
-                }
-            }
+            watcher::Event::InitDone if self.lease.is_none() => self.claim.observe_absence(),
+            watcher::Event::Init | watcher::Event::InitDone => {}
         }
         self.publish();
     }
@@ -276,23 +266,16 @@ impl Elector {
             }
         };
         match timeout_at(self.answered_by(), request).await {
-            Ok(Ok(lease)) => Ok(lease),
-            Ok(Err(source)) => Err(LeaseError::Write {
-                name: self.name.clone(),
-                source: Box::new(source),
-            }),
-            Err(_) => Err(LeaseError::TimedOut {
-                name: self.name.clone(),
-            }),
+            Ok(result) => result.map_err(|error| LeaseError::Write(Box::new(error))),
+            Err(_) => Err(LeaseError::TimedOut),
         }
     }
 
     /// The Lease to write, for this holder.
     fn renewed(&self, holder: &str) -> Lease {
         let now = MicroTime((self.now)());
-        let before = self
-            .lease
-            .as_ref()
+        let known = self.lease.as_ref();
+        let before = known
             .and_then(|lease| lease.spec.clone())
             .unwrap_or_default();
         let is_new_holder = before.holder_identity.as_deref() != Some(holder);
@@ -311,7 +294,7 @@ impl Elector {
         };
         let metadata = ObjectMeta {
             name: Some(self.name.clone()),
-            resource_version: self.lease.as_ref().and_then(ResourceExt::resource_version),
+            resource_version: known.and_then(ResourceExt::resource_version),
             ..ObjectMeta::default()
         };
         Lease {
@@ -327,12 +310,8 @@ impl Elector {
             .held
             .send_if_modified(|held| std::mem::replace(held, is_ours) != is_ours);
         if changed {
-            info!(
-                lease = self.name,
-                identity = self.identity,
-                leads = is_ours,
-                "Leadership changed"
-            );
+            let (lease, identity) = (&self.name, &self.identity);
+            info!(lease, identity, leads = is_ours, "Leadership changed");
         }
     }
 

@@ -12,6 +12,6 @@ mod serve;
 
 pub use args::Args;
 pub use claim::{Claim, Step, Timing};
-pub use elector::{Elector, LeaseError};
+pub use elector::Elector;
 pub use leadership::Leadership;
 pub use serve::serve;

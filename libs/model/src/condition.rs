@@ -17,7 +17,6 @@ pub struct Condition {
     pub since: Timestamp,
 }
 
-/// `type` of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ConditionType {
     /// Admission checked and completed the request.
@@ -30,7 +29,6 @@ pub enum ConditionType {
     Succeeded,
 }
 
-/// `status` of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConditionState {
     True,

@@ -1,4 +1,4 @@
-//! A ContainerRecreateRequest without its clothes: spec and status as plain data.
+//! Domain form of a ContainerRecreateRequest (CRR): its spec and status without Kubernetes types.
 //!
 //! Owns the meaning of the fields (`docs/crr.md`). Spelling, defaults and schema are in `k8s-api`.
 
@@ -14,11 +14,12 @@ use crate::{
     phase::{ContainerPhase, CrrPhase},
 };
 
-/// A CRR as the API server holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Crr {
     pub key: CrrKey,
     pub uid: CrrUid,
+    /// The object's resourceVersion: guards writes, and tells an older object from a newer one.
+    pub version: String,
     pub created_at: Timestamp,
     pub is_being_deleted: bool,
     /// Whether the `active` label is on it.
@@ -42,7 +43,7 @@ pub struct Crr {
     pub ttl_after_finished: Option<Duration>,
     pub status: CrrStatus,
     /// W3C `traceparent` of the creation.
-    pub trace_parent: Option<String>,
+    pub traceparent: Option<String>,
 }
 
 impl Crr {
@@ -71,7 +72,6 @@ pub struct Fence {
     pub restart_count: u32,
 }
 
-/// `spec.strategy`.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Strategy {
     pub failure_policy: FailurePolicy,
@@ -96,7 +96,6 @@ pub enum FailurePolicy {
     Ignore,
 }
 
-/// `status` of a CRR.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct CrrStatus {
     /// `None` until the scheduler has seen the CRR.
@@ -111,9 +110,8 @@ pub struct CrrStatus {
 
 impl CrrStatus {
     pub fn condition(&self, kind: ConditionType) -> Option<&Condition> {
-        self.conditions
-            .iter()
-            .find(|condition| condition.kind == kind)
+        let mut conditions = self.conditions.iter();
+        conditions.find(|condition| condition.kind == kind)
     }
 }
 

@@ -39,7 +39,6 @@ macro_rules! string_id {
 }
 
 string_id! {
-    /// A Kubernetes namespace.
     Namespace;
     /// `metadata.name` of a pod.
     PodName;
@@ -55,42 +54,17 @@ string_id! {
     ContainerName;
     /// A container instance's id as CRI spells it: without the runtime's scheme.
     ContainerId;
-    /// Names one order for ever: every repetition of it carries the same id.
-    OrderId;
     /// The kernel's boot id: another one means the node was restarted.
     BootId;
-}
-
-impl OrderId {
-    /// The id of the one stop that a CRR may cause to one of its containers.
-    ///
-    /// It is derived, not drawn, so that a scheduler that lost its memory names the same order again.
-    pub fn stop(crr_uid: &CrrUid, container: &ContainerName) -> Self {
-        Self::new(format!("stop/{crr_uid}/{container}"))
-    }
-
-    /// The id of a CRR's drop of one container's dead instances.
-    pub fn drop_dead(crr_uid: &CrrUid, container: &ContainerName) -> Self {
-        Self::new(format!("drop/{crr_uid}/{container}"))
-    }
-
-    /// The CRR whose order it is, if it is a CRR's.
-    pub fn crr_uid(&self) -> Option<CrrUid> {
-        let (_, rest) = self.as_str().split_once('/')?;
-        let (uid, _) = rest.split_once('/')?;
-        Some(CrrUid::new(uid))
-    }
 }
 
 /// A container id as pod status spells it: `<runtime>://<id>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RuntimeContainerId {
-    /// The runtime's name, such as `containerd`.
     pub runtime: String,
     pub id: ContainerId,
 }
 
-/// A container id that is not `<runtime>://<id>`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("container id {0:?} is not of the form <runtime>://<id>")]
 pub struct InvalidContainerId(pub String);
@@ -115,27 +89,17 @@ impl fmt::Display for RuntimeContainerId {
     }
 }
 
-/// A namespaced name of a CRR.
+/// A namespaced name. Two objects may bear it one after the other: compare their uids as well.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CrrKey {
+pub struct Key<N> {
     pub namespace: Namespace,
-    pub name: CrrName,
+    pub name: N,
 }
 
-impl fmt::Display for CrrKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.namespace, self.name)
-    }
-}
+pub type CrrKey = Key<CrrName>;
+pub type PodKey = Key<PodName>;
 
-/// A namespaced name of a pod. Two pods may bear it one after the other: compare `PodUid` as well.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct PodKey {
-    pub namespace: Namespace,
-    pub name: PodName,
-}
-
-impl fmt::Display for PodKey {
+impl<N: fmt::Display> fmt::Display for Key<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
     }

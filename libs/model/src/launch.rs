@@ -70,7 +70,6 @@ pub struct LaunchPod {
     pub trace_parent: Option<String>,
 }
 
-/// A container behind a barrier.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LaunchContainer {
     pub name: ContainerName,
@@ -83,7 +82,6 @@ pub struct LaunchContainer {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BarrierMap {
     pub uid: String,
-    /// The object's resourceVersion.
     pub version: String,
     /// The pods that own it; one, as we make it.
     pub owners: Vec<PodUid>,

@@ -1,13 +1,16 @@
-//! What a scheduler orders of a node, and what the node says of it.
+//! Orders from a leader to a node, and the node's answers and reports.
 //!
-//! Owns the words of docs/protocol.md, section "Orders". It decides nothing: `crr-rules` says what is
-//! ordered and `node-rules` what is done about it.
+//! Owns the types of docs/protocol.md, section "Orders". It decides nothing: the leaders' rules crates decide what is
+//! ordered, `order-rules` when it is sent, and `node-rules` what the node does about it.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::{ContainerId, ContainerName, Namespace, OrderId, PodName, PodUid};
+use crate::{
+    ids::{ContainerId, ContainerName, Namespace, PodName, PodUid},
+    order_id::{OrderId, Owner, Task},
+};
 
 /// One container instance, named as exactly as Kubernetes and CRI can: the fence of every order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,74 +24,73 @@ pub struct Instance {
     pub restart_count: u32,
 }
 
-/// The longest grace that a node takes; who asks for more means the same.
+/// Upper bound of [`Stop::grace`]; longer ones are shortened by the orderer and refused by the node.
 pub const MAX_GRACE: Duration = Duration::from_secs(366 * 24 * 3600);
 
-/// "Stop this instance": the only verb with which a container is recreated.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StopOrder {
+/// Work on one container instance, as a leader orders it from a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
     pub id: OrderId,
-    /// Counts the sendings of this order, from 1.
-    pub attempt: u32,
+    /// The fence: the node refuses the order where another instance is the newest.
     pub instance: Instance,
+    /// The object that asks for it, for logs: `ContainerRecreateRequest <namespace>/<name>`.
+    pub reason: String,
+    pub verb: Verb,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sending {
+    pub order: Order,
+    /// How often the order has been sent, this time included.
+    pub attempt: u32,
+}
+
+/// The kinds of work that a node carries out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verb {
+    /// Run the preStop hook and stop the instance. Done once, journaled and reported.
+    Stop(Stop),
+    /// Remove all exited instances of the container, so that the kubelet finds none and applies no back-off.
+    /// The named instance is the newest and has exited. It may be done any number of times, so it is not journaled.
+    RemoveDeadInstances,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
     /// Time for the preStop hook and the stop together.
     pub grace: Duration,
     pub pre_stop: Option<PreStop>,
-    /// Counted from its sending: a stop that has not begun by then is wanted no more. `None` is no limit.
-    #[serde(default)]
+    /// Counted from each sending: a stop that has not begun by then must not begin. `None`: no limit.
     pub begin_within: Option<Duration>,
-    /// Who wants it, for logs and events: `ContainerRecreateRequest <namespace>/<name>`.
-    pub reason: String,
 }
 
-/// "Remove every dead instance of this container", so that the kubelet finds none and no back-off bites.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DropOrder {
-    pub id: OrderId,
-    /// Counts the sendings of this order, from 1.
-    pub attempt: u32,
-    /// The newest instance, which has exited: the fence.
-    pub instance: Instance,
-    /// Who wants it, for logs.
-    pub reason: String,
-}
+// === impl Order ===
 
-/// The node's answer to a drop.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum DropAnswer {
-    /// All dead instances are gone.
-    Dropped { count: u32 },
-    /// Nothing was removed.
-    Refused(Refusal),
-}
-
-/// Whatever a node may be ordered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeOrder {
-    Stop(StopOrder),
-    Drop(DropOrder),
-}
-
-/// A node's answer to whatever it was ordered.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum NodeAnswer {
-    Stop(OrderAnswer),
-    Drop(DropAnswer),
-}
-
-impl From<OrderAnswer> for NodeAnswer {
-    fn from(answer: OrderAnswer) -> Self {
-        Self::Stop(answer)
+impl Order {
+    /// The id follows from owner, verb and container.
+    pub fn new(owner: Owner, instance: Instance, reason: String, verb: Verb) -> Self {
+        Self {
+            id: OrderId::new(owner, verb.task(), instance.container.clone()),
+            instance,
+            reason,
+            verb,
+        }
     }
 }
 
-impl From<DropAnswer> for NodeAnswer {
-    fn from(answer: DropAnswer) -> Self {
-        Self::Drop(answer)
+// === impl Verb ===
+
+impl Verb {
+    /// The verb's part of an order's id.
+    pub fn task(&self) -> Task {
+        match self {
+            Self::Stop(_) => Task::Stop,
+            Self::RemoveDeadInstances => Task::RemoveDeadInstances,
+        }
     }
 }
 
-/// A preStop hook. Ports are numbers here: names were looked up by whoever made the order.
+/// A preStop hook. Ports are numbers: admission has resolved port names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PreStop {
     /// Run a command in the container.
@@ -113,56 +115,51 @@ pub enum HttpScheme {
     Https,
 }
 
-/// The node's answer to an order.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum OrderAnswer {
-    /// Journaled: it will be done, and a report will follow, whatever crashes.
+/// A node's answer to an order, whatever its verb.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Journaled: it will be done and reported, whatever crashes.
     Accepted,
-    /// Not done and not journaled. The same order may be accepted later where the refusal says so.
+    /// Not done and not journaled. The same order may be accepted later where the refusal allows it.
     Refused(Refusal),
-    /// Done before: the journaled result.
+    /// Done, now or earlier.
     Done {
-        /// The instance that it was done to: an order that was sent again may name another.
-        container_id: ContainerId,
-        outcome: StopOutcome,
+        /// The instance that it was done to; a repeated order may name another. `None`: the one that the order names.
+        container_id: Option<ContainerId>,
+        outcome: Outcome,
     },
 }
 
-/// Why a node does not take an order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 pub enum Refusal {
-    /// No sandbox of that pod uid is on the node.
     #[error("the pod is not on this node")]
     NoSuchPod,
     /// The pod is here, the container is not: never started, or removed.
     #[error("the runtime has no instance of the container")]
     NoSuchContainer,
-    /// The fence: the newest instance is another one than the order names.
     #[error("the newest instance is {container_id} with restart count {restart_count}")]
     OtherInstance {
         container_id: ContainerId,
         restart_count: u32,
     },
-    /// The instance named has already exited.
     #[error("the instance has already exited")]
     AlreadyExited,
-    /// Of a drop: the instance named has not exited.
+    /// Of a removal: the named instance has not exited.
     #[error("the instance is still running")]
     StillRunning,
-    /// Of a drop: a stop of the container is in the journal and has not ended; worth sending again.
+    /// Of a removal: a journaled stop of the container has not ended; a retry may succeed.
     #[error("the stop {order} of the container has not ended")]
     StopUnfinished { order: OrderId },
-    /// The runtime does not answer; worth sending again.
+    /// A retry may succeed.
     #[error("the container runtime does not answer: {message}")]
     RuntimeUnavailable { message: String },
-    /// The order itself is unusable; not worth sending again.
+    /// A retry cannot succeed.
     #[error("the order cannot be carried out: {message}")]
     Invalid { message: String },
 }
 
-/// How a stop ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum StopOutcome {
+pub enum Outcome {
     /// The runtime confirmed that the instance is stopped.
     Stopped {
         /// Why the preStop hook failed, if it did; the stop went on all the same.
@@ -172,15 +169,17 @@ pub enum StopOutcome {
     Gone,
     /// The runtime refused to stop it.
     Failed { message: String },
+    /// No exited instance is left; so many were removed.
+    Removed { count: u32 },
 }
 
-/// A node's word on an order, repeated until a leader acknowledges it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StopReport {
+/// The end of a journaled order, repeated by the node until the orderer acknowledges it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
     pub order: OrderId,
     pub attempt: u32,
-    /// Grows with each report of an order; an older one than was seen is dropped.
+    /// Grows with each report of an order; an older one is stale.
     pub sequence: u32,
     pub instance: Instance,
-    pub outcome: StopOutcome,
+    pub outcome: Outcome,
 }

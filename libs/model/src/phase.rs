@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// `status.phase` of a CRR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum CrrPhase {
     /// Waits for its turn: another CRR of the pod is active.

@@ -1,6 +1,7 @@
 //! What the rules need to know of a pod: its identity and its containers as the kubelet reports them.
 
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::ids::{ContainerName, NodeName, PodKey, PodUid, RuntimeContainerId};
 
@@ -34,15 +35,22 @@ pub struct Pod {
 pub struct Gate {
     /// `None`: nobody has written the condition yet.
     pub is_open: Option<bool>,
-    /// Who holds it shut, as a JSON list (OpenKruise's form).
+    /// A JSON list of [`GateHolder`]; other text means that nobody holds it.
     pub message: String,
+}
+
+/// Entry of the message of condition `KruisePodReady`, in OpenKruise's form.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GateHolder {
+    pub user_agent: String,
+    pub key: String,
 }
 
 impl Pod {
     pub fn container(&self, name: &ContainerName) -> Option<&ContainerStatus> {
-        self.containers
-            .iter()
-            .find(|container| container.name == *name)
+        let mut containers = self.containers.iter();
+        containers.find(|container| container.name == *name)
     }
 }
 

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::ids::{BootId, CrrName, NodeName, PodKey};
 
-/// A sign of life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Presence {
     pub node: NodeName,
@@ -17,7 +16,6 @@ pub struct Presence {
     pub orders_held: u32,
 }
 
-/// A container runtime's name and version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Runtime {
     pub name: String,
@@ -26,7 +24,7 @@ pub struct Runtime {
 
 /// What admission asks the leader about a request that is being created.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Question {
+pub struct PresenceQuestion {
     /// When was it last seen?
     pub node: NodeName,
     /// Which of its CRRs have not ended?
@@ -35,13 +33,12 @@ pub struct Question {
 
 /// The leader's answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct PresenceAnswer {
     pub last_seen: LastSeen,
     /// Oldest first.
     pub active_crrs: Vec<CrrName>,
 }
 
-/// When a node was last seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LastSeen {
     /// That long before the answer.

@@ -11,6 +11,9 @@ pub struct Doubling {
     pub longest: Duration,
 }
 
+/// Pauses after writes to the API server that failed for no reason of the object's.
+pub const API_WRITE: Doubling = Doubling::new(Duration::from_secs(1), Duration::from_secs(30));
+
 // === impl Doubling ===
 
 impl Doubling {

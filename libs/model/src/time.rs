@@ -46,7 +46,6 @@ impl Monotonic {
         Self(since_origin)
     }
 
-    /// Time since the process's origin.
     pub const fn since_origin(self) -> Duration {
         self.0
     }
@@ -71,9 +70,8 @@ impl Sub for Monotonic {
 
 /// Time from `since` to `now`; zero if the clock was set back.
 pub fn elapsed(since: Timestamp, now: Timestamp) -> Duration {
-    now.duration_since(since)
-        .try_into()
-        .unwrap_or(Duration::ZERO)
+    let elapsed = now.duration_since(since);
+    elapsed.try_into().unwrap_or(Duration::ZERO)
 }
 
 /// `moment` plus `wait`, at most the latest representable time.

@@ -1,101 +1,67 @@
-//! Everything that may happen to the machine.
+//! The machine's input.
 //!
-//! Owns the words. The driver makes the events; it owes one answer to each effect that asks for one.
+//! Owns the events. The caller makes the events: exactly one for each action that names one.
 
 use model::{
-    ids::{ContainerId, OrderId},
-    order::StopOrder,
+    instances::{ListedInstance, Observed},
+    order::Sending,
+    order_id::OrderId,
 };
 
-use crate::Record;
+use crate::record::Record;
 
-/// Something that happened. Events of an unknown order, or that nobody waits for, change nothing.
+/// An input of the machine. An event of an unknown order, or one that the order does not wait for, changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "one event lives at a time")]
 pub enum Event {
-    /// The process has started and read its journal; the first event of all.
+    /// The process has started and read its journal. The first event of all.
     Recovered { records: Vec<Record> },
-    /// An order came, for the first time or again.
+    /// An order arrived, for the first time or again.
     Ordered {
-        order: StopOrder,
+        sending: Sending,
         /// W3C `traceparent` that came with it.
-        trace_parent: Option<String>,
+        traceparent: Option<String>,
         reply: ReplyToken,
     },
-    /// The runtime was asked about an order's container: the answer to `Effect::Inspect`.
+    /// Result of `Action::Inspect`.
     Inspected { order: OrderId, observed: Observed },
-    /// The hook has ended or was cut off: the answer to `Effect::RunHook`.
+    /// Result of `Action::RunHook`: the hook has ended or was cut off.
     HookEnded { order: OrderId, result: HookResult },
-    /// The runtime has answered the stop: the answer to `Effect::Stop`.
+    /// Result of `Action::Stop`.
     StopEnded { order: OrderId, result: StopResult },
-    /// A leader has the report: an answer to `Effect::Report`.
+    /// Result of `Action::ListInstances`: all instances of the container, or why the runtime did not answer.
+    InstancesListed {
+        order: OrderId,
+        listed: Result<Vec<ListedInstance>, String>,
+    },
+    /// Result of `Action::RemoveInstances`: how many were removed, or why the runtime did not answer.
+    RemovalEnded {
+        order: OrderId,
+        result: Result<u32, String>,
+    },
+    /// Result of `Action::Report`: a leader acknowledged it.
     ReportAcknowledged { order: OrderId, sequence: u32 },
-    /// No leader has answered the report: the other answer to `Effect::Report`.
+    /// Result of `Action::Report`: no leader acknowledged it.
     ReportFailed { order: OrderId, sequence: u32 },
     /// The process is about to end: nothing new is begun, accepted orders stay in the journal.
     DrainBegun,
-    /// The moment that `Machine::next_deadline` named has come.
+    /// The deadline of `Machine::next_deadline` has passed.
     Tick,
 }
 
-// === impl Event ===
-
-impl Event {
-    /// The order that the event is about.
-    pub fn order(&self) -> Option<&OrderId> {
-        match self {
-            Self::Ordered { order, .. } => Some(&order.id),
-            Self::Inspected { order, .. }
-            | Self::HookEnded { order, .. }
-            | Self::StopEnded { order, .. }
-            | Self::ReportAcknowledged { order, .. }
-            | Self::ReportFailed { order, .. } => Some(order),
-            Self::Recovered { .. } | Self::DrainBegun | Self::Tick => None,
-        }
-    }
-}
-
-/// Names one waiting asker; every token is answered exactly once.
+/// Identifies one requester that waits for an answer. Each is answered once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ReplyToken(pub u64);
 
-/// What the runtime says of an order's pod and container.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Observed {
-    /// It knows no sandbox of that pod uid.
-    NoPod,
-    /// It knows the pod, but no instance of that container name.
-    NoContainer,
-    /// The newest instance of that container name.
-    Newest {
-        container_id: ContainerId,
-        restart_count: u32,
-        state: InstanceState,
-    },
-    /// It did not answer, or not with sense.
-    Unavailable { message: String },
-}
-
-/// As much of CRI's container state as a stop needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum InstanceState {
-    /// Created, running, or of a state that the runtime does not know.
-    Alive,
-    Exited,
-}
-
-/// How a hook ended.
+/// How a hook ended; `CutOff`: at its time limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookResult {
     Succeeded,
-    Failed {
-        message: String,
-    },
-    /// Cut off at its deadline.
+    Failed { message: String },
     CutOff,
 }
 
-/// How the runtime answered a stop.
+/// The runtime's answer to a stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopResult {
     /// It confirms that the instance is stopped.
@@ -104,6 +70,24 @@ pub enum StopResult {
     NotFound,
     /// It answered with an error, or not within the time a stop may take.
     Failed { message: String },
-    /// It went away: whether the instance is stopped is not known.
+    /// The connection was lost: the instance may or may not be stopped.
     Unavailable { message: String },
+}
+
+// === impl Event ===
+
+impl Event {
+    pub fn order(&self) -> Option<&OrderId> {
+        match self {
+            Self::Ordered { sending, .. } => Some(&sending.order.id),
+            Self::Inspected { order, .. }
+            | Self::HookEnded { order, .. }
+            | Self::StopEnded { order, .. }
+            | Self::InstancesListed { order, .. }
+            | Self::RemovalEnded { order, .. }
+            | Self::ReportAcknowledged { order, .. }
+            | Self::ReportFailed { order, .. } => Some(order),
+            Self::Recovered { .. } | Self::DrainBegun | Self::Tick => None,
+        }
+    }
 }

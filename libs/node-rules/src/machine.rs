@@ -1,71 +1,43 @@
-//! The machine: admission by the fence, slots, recovery and retention.
+//! The machine: one owner of all orders of the node.
 //!
-//! Owns all orders of the node and who may act. What one accepted order goes through is in `held.rs`.
-//! The rules are those of docs/protocol.md, section "Orders".
+//! Owns the dispatch of events, the slots of stops, recovery and retention. What one accepted stop goes through is in
+//! `stop.rs`, the fence in `admission.rs`, removals in `removal.rs`.
 
-mod held;
+use std::collections::{BTreeMap, VecDeque};
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::Duration,
-};
-
-use jiff::Timestamp;
 use model::{
-    ids::OrderId,
-    order::{MAX_GRACE, OrderAnswer, Refusal, StopOrder},
-    time::elapsed,
+    instances::Observed,
+    order::{Answer, Sending, Verb},
+    order_id::OrderId,
+    time::{Monotonic, Now},
 };
 
-use self::held::Held;
-use crate::{Effect, Event, InstanceState, Observed, Record, ReplyToken, UnfinishedStop};
-
-/// What an operator may turn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// At most so many orders have a hook or a stop running at once; others wait. At least 1.
-    pub max_concurrent_stops: usize,
-    /// At least so long the runtime waits before it kills, however long the hook took (kubelet: 2 s).
-    pub min_grace: Duration,
-    /// So long a finished order is remembered after its end, once a leader has acknowledged it.
-    pub retention: Duration,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            max_concurrent_stops: 4,
-            min_grace: Duration::from_secs(2),
-            retention: Duration::from_secs(24 * 3600),
-        }
-    }
-}
+use crate::{
+    admission::{Admission, check_stop},
+    effect::{Action, Effects},
+    event::{Event, ReplyToken},
+    index::Index,
+    record::{Record, StopOrder},
+    removal::{Removals, shutting_down},
+    settings::Settings,
+    stop::AcceptedStop,
+};
 
 /// Decides what a node does with its orders.
 #[derive(Clone, Debug)]
 pub struct Machine {
     settings: Settings,
-    orders: BTreeMap<OrderId, Entry>,
-    /// Accepted orders without a slot, oldest first.
+    /// Stops that are not accepted: the runtime was asked if their fence holds.
+    admissions: BTreeMap<OrderId, Admission>,
+    /// Stops that are accepted and journaled, finished ones included.
+    stops: BTreeMap<OrderId, AcceptedStop>,
+    index: Index,
+    /// Accepted stops without a slot, oldest first.
     queue: VecDeque<OrderId>,
+    removals: Removals,
     is_draining: bool,
-}
-
-#[derive(Clone, Debug)]
-enum Entry {
-    /// Not accepted: the runtime was asked whether the fence holds.
-    Admitting(Admitting),
-    /// Accepted and journaled.
-    Held(Held),
-}
-
-#[derive(Clone, Debug)]
-struct Admitting {
-    order: StopOrder,
-    trace_parent: Option<String>,
-    replies: Vec<ReplyToken>,
-    /// When it was last sent.
-    asked_at: Timestamp,
+    /// Effects of the event that is being handled.
+    effects: Effects,
 }
 
 // === impl Machine ===
@@ -74,310 +46,262 @@ impl Machine {
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
-            orders: BTreeMap::new(),
+            admissions: BTreeMap::new(),
+            stops: BTreeMap::new(),
+            index: Index::default(),
             queue: VecDeque::new(),
+            removals: Removals::new(settings.max_concurrent_removals),
             is_draining: false,
+            effects: Effects::default(),
         }
     }
 
-    /// Takes what happened and says what to do, in order.
-    pub fn on_event(&mut self, event: Event, now: Timestamp) -> Vec<Effect> {
-        let mut effects = match event {
-            Event::Recovered { records } => self.recover(records),
+    /// Records an event and returns its effects.
+    #[must_use = "a lost record, answer or action is lost for good"]
+    pub fn on_event(&mut self, event: Event, now: Now) -> Effects {
+        match event {
+            Event::Recovered { records } => self.recover(records, now),
             Event::Ordered {
-                order,
-                trace_parent,
+                sending,
+                traceparent,
                 reply,
-            } => self.take_order(order, trace_parent, reply, now),
-            Event::Inspected { order, observed } => self.take_inspection(&order, observed, now),
+            } => self.on_ordered(sending, traceparent, reply, now),
+            Event::Inspected { order, observed } => self.on_inspected(&order, observed, now),
             Event::HookEnded { order, result } => {
-                let settings = self.settings;
-                self.with_held(&order, |held| held.on_hook_ended(result, &settings, now))
+                self.change(&order, |stop, effects| {
+                    stop.on_hook_ended(result, now, effects);
+                });
             }
             Event::StopEnded { order, result } => {
-                self.with_held(&order, |held| held.on_stop_ended(result, now))
+                self.change(&order, |stop, effects| {
+                    stop.on_stop_ended(result, now, effects);
+                });
+            }
+            Event::InstancesListed { order, listed } => {
+                let stop = self.unfinished_stop_beside(&order);
+                let removals = &mut self.removals;
+                removals.on_listed(&order, listed, stop, &mut self.effects);
+            }
+            Event::RemovalEnded { order, result } => {
+                self.removals.on_ended(&order, result, &mut self.effects);
             }
             Event::ReportAcknowledged { order, sequence } => {
-                self.with_held(&order, |held| held.on_report_acknowledged(sequence))
+                self.change(&order, |stop, _| stop.on_report_acknowledged(sequence));
             }
             Event::ReportFailed { order, sequence } => {
-                self.with_held(&order, |held| held.on_report_failed(sequence, now))
+                self.change(&order, |stop, _| stop.on_report_failed(sequence, now));
             }
             Event::DrainBegun => {
                 self.is_draining = true;
-                Vec::new()
+                self.removals.on_drain_begun(&mut self.effects);
             }
-            Event::Tick => self.tick(now),
-        };
-        effects.extend(self.grant_slots());
-        effects
+            Event::Tick => self.on_tick(now),
+        }
+        self.grant_slots();
+        std::mem::take(&mut self.effects)
     }
 
     /// When to send `Event::Tick`; `None` while only other events matter.
-    pub fn next_deadline(&self) -> Option<Timestamp> {
-        self.held()
-            .filter_map(|held| held.next_deadline(&self.settings))
-            .min()
+    pub fn next_deadline(&self, now: Now) -> Option<Monotonic> {
+        self.index.next_deadline(self.settings.retention, now)
     }
 
-    /// The records of all accepted orders, finished ones included.
-    pub fn records(&self) -> impl Iterator<Item = &Record> {
-        self.held().map(|held| &held.record)
+    /// The records of all accepted stops, finished ones included.
+    pub fn records(&self) -> impl Iterator<Item = Record> {
+        self.stops.values().map(AcceptedStop::record)
     }
 
-    /// The record of one accepted order.
-    pub fn record(&self, order: &OrderId) -> Option<&Record> {
-        match self.orders.get(order)? {
-            Entry::Admitting(_) => None,
-            Entry::Held(held) => Some(&held.record),
-        }
+    /// The records of the stops that are not finished, or whose report is not acknowledged.
+    pub fn open_records(&self) -> impl Iterator<Item = Record> {
+        let open = self.index.unfinished.iter();
+        let open = open.chain(&self.index.unacknowledged);
+        open.filter_map(|order| self.record(order))
     }
 
-    /// Whether an order is being looked at, worked on or remembered.
+    pub fn record(&self, order: &OrderId) -> Option<Record> {
+        self.stops.get(order).map(AcceptedStop::record)
+    }
+
+    /// True if the order is being inspected, worked on or remembered.
     pub fn is_known(&self, order: &OrderId) -> bool {
-        self.orders.contains_key(order)
+        self.stops.contains_key(order)
+            || self.admissions.contains_key(order)
+            || self.removals.instance(order).is_some()
     }
 
-    /// How many orders are accepted and not finished.
     pub fn unfinished(&self) -> usize {
-        self.unfinished_stops().count()
+        self.index.unfinished.len()
     }
 
-    /// What these orders stop: nothing of it may be dropped.
-    pub fn unfinished_stops(&self) -> impl Iterator<Item = UnfinishedStop> {
-        self.records().filter_map(UnfinishedStop::of)
+    /// Number of stops that are finished and remembered.
+    pub fn finished(&self) -> usize {
+        self.stops.len() - self.unfinished()
     }
 
-    /// How many orders have a hook or a stop running, or are about to.
+    /// Number of stops that hold a slot: their hook or stop runs or is about to.
     pub fn acting(&self) -> usize {
-        self.held().filter(|held| held.has_slot()).count()
+        self.index.acting.len()
     }
 
-    fn held(&self) -> impl Iterator<Item = &Held> {
-        self.orders.values().filter_map(|entry| match entry {
-            Entry::Admitting(_) => None,
-            Entry::Held(held) => Some(held),
-        })
-    }
-
-    fn with_held(
-        &mut self,
-        order: &OrderId,
-        step: impl FnOnce(&mut Held) -> Vec<Effect>,
-    ) -> Vec<Effect> {
-        match self.orders.get_mut(order) {
-            Some(Entry::Held(held)) => step(held),
-            Some(Entry::Admitting(_)) | None => Vec::new(),
-        }
-    }
-
-    /// Takes the journal up: reports what is finished, queues what is not.
-    fn recover(&mut self, mut records: Vec<Record>) -> Vec<Effect> {
+    /// Takes up the journal: reports finished stops, queues the others.
+    fn recover(&mut self, mut records: Vec<Record>, now: Now) {
         records.sort_by_key(|record| record.accepted_at);
-        let mut effects = Vec::new();
         for record in records {
-            let id = record.order.id.clone();
-            let (held, first) = Held::recovered(record);
-            if !held.is_finished() {
-                self.queue.push_back(id.clone());
+            let stop = AcceptedStop::recovered(record, now, &mut self.effects);
+            if !stop.is_finished() {
+                self.queue.push_back(stop.id().clone());
             }
-            self.orders.insert(id, Entry::Held(held));
-            effects.extend(first);
+            self.add(stop);
         }
-        effects
     }
 
-    fn take_order(
+    fn on_ordered(
         &mut self,
-        order: StopOrder,
-        trace_parent: Option<String>,
+        sending: Sending,
+        traceparent: Option<String>,
         reply: ReplyToken,
-        now: Timestamp,
-    ) -> Vec<Effect> {
-        match self.orders.get_mut(&order.id) {
-            Some(Entry::Admitting(admitting)) => {
-                admitting.replies.push(reply);
-                admitting.asked_at = now;
-                admitting.order.begin_within = order.begin_within;
-                Vec::new()
-            }
-            Some(Entry::Held(held)) => {
-                let answer = held.on_ordered_again(order.attempt);
-                vec![Effect::Answer { reply, answer }]
-            }
-            None => {
-                if let Some(refusal) = check_order(&order) {
-                    let answer = OrderAnswer::Refused(refusal);
-                    return vec![Effect::Answer { reply, answer }];
+        now: Now,
+    ) {
+        let order = sending.order;
+        match order.verb {
+            Verb::Stop(stop) => self.on_stop_ordered(Admission {
+                order: StopOrder {
+                    id: order.id,
+                    attempt: sending.attempt,
+                    instance: order.instance,
+                    reason: order.reason,
+                    stop,
+                },
+                traceparent,
+                replies: vec![reply],
+                asked_at: now.monotonic,
+            }),
+            Verb::RemoveDeadInstances => {
+                let (id, removals) = (order.id, &mut self.removals);
+                if self.is_draining && removals.instance(&id).is_none() {
+                    self.effects.refuse(vec![reply], shutting_down());
+                } else {
+                    removals.on_ordered(id, order.instance, reply, &mut self.effects);
                 }
-                let inspect = Effect::Inspect {
-                    order: order.id.clone(),
-                    instance: order.instance.clone(),
-                };
-                let admitting = Admitting {
-                    order,
-                    trace_parent,
-                    replies: vec![reply],
-                    asked_at: now,
-                };
-                self.orders
-                    .insert(admitting.order.id.clone(), Entry::Admitting(admitting));
-                vec![inspect]
             }
         }
     }
 
-    fn take_inspection(
-        &mut self,
-        order: &OrderId,
-        observed: Observed,
-        now: Timestamp,
-    ) -> Vec<Effect> {
-        let settings = self.settings;
-        match self.orders.remove(order) {
-            None => Vec::new(),
-            Some(Entry::Held(mut held)) => {
-                let effects = held.on_inspected(observed, &settings, now);
-                self.orders.insert(order.clone(), Entry::Held(held));
-                effects
-            }
-            Some(Entry::Admitting(admitting)) => match refuse_now(&admitting, observed, now) {
-                // Admitting => unknown: nothing is journaled, the same order may come again
-                Some(refusal) => answer_all(admitting.replies, &OrderAnswer::Refused(refusal)),
-                None => self.accept(admitting, now),
-            },
-        }
-    }
-
-    /// Journals, answers, and begins at once if there is room.
-    fn accept(&mut self, admitting: Admitting, now: Timestamp) -> Vec<Effect> {
-        let id = admitting.order.id.clone();
-        let has_room = !self.is_draining
-            && self.acting() < self.settings.max_concurrent_stops.max(1)
-            && !self.is_being_stopped(&admitting.order);
-        let mut held = Held::accepted(admitting.order, admitting.trace_parent, now);
-        // Admitting => Hooking | Stopping | Waiting
-        let mut effects = if has_room {
-            held.begin(&self.settings, now)
+    /// Answers a known stop, or asks the runtime if the fence of a new one holds.
+    fn on_stop_ordered(&mut self, admission: Admission) {
+        let order = &admission.order;
+        if let Some(stop) = self.stops.get_mut(&order.id) {
+            let answer = stop.on_ordered_again(order.attempt);
+            self.effects.answer(admission.replies, &answer);
+        } else if let Some(known) = self.admissions.get_mut(&order.id) {
+            known.join(admission);
+        } else if let Some(refusal) = check_stop(order) {
+            self.effects.refuse(admission.replies, refusal);
         } else {
-            self.queue.push_back(id.clone());
-            vec![Effect::Store(held.record.clone())]
-        };
-        self.orders.insert(id, Entry::Held(held));
-        // The record is first in the list; the answer must not wait for the hook behind it.
-        effects.splice(1..1, answer_all(admitting.replies, &OrderAnswer::Accepted));
-        effects
-    }
-
-    /// Lets waiting orders inspect their instance and go on, oldest first, as far as there are slots.
-    fn grant_slots(&mut self) -> Vec<Effect> {
-        let mut effects = Vec::new();
-        let mut waiting = std::mem::take(&mut self.queue);
-        while let Some(id) = waiting.pop_front() {
-            let has_room =
-                !self.is_draining && self.acting() < self.settings.max_concurrent_stops.max(1);
-            let is_free = has_room
-                && self
-                    .record(&id)
-                    .is_some_and(|record| !self.is_being_stopped(&record.order));
-            if is_free {
-                effects.extend(self.with_held(&id, Held::take_slot));
-            } else {
-                self.queue.push_back(id);
-            }
+            self.effects.actions.push(Action::Inspect {
+                order: order.id.clone(),
+                instance: order.instance.clone(),
+            });
+            self.admissions.insert(order.id.clone(), admission);
         }
-        effects
     }
 
-    /// Whether another order is at work on the same instance: its hook must not run twice at once.
-    fn is_being_stopped(&self, order: &StopOrder) -> bool {
-        self.held().any(|held| {
-            held.has_slot()
-                && held.record.order.id != order.id
-                && held.record.order.instance.container_id == order.instance.container_id
-        })
+    fn on_inspected(&mut self, order: &OrderId, observed: Observed, now: Now) {
+        let Some(admission) = self.admissions.remove(order) else {
+            return self.change(order, |stop, effects| {
+                stop.on_inspected(observed, now, effects);
+            });
+        };
+        match admission.refuse(observed, now.monotonic) {
+            // Admission => unknown: nothing is journaled, the same order may come again.
+            Some(refusal) => self.effects.refuse(admission.replies, refusal),
+            None => self.accept(admission, now),
+        }
     }
 
-    fn tick(&mut self, now: Timestamp) -> Vec<Effect> {
-        let settings = self.settings;
-        let mut effects = Vec::new();
-        self.orders.retain(|id, entry| match entry {
-            Entry::Admitting(_) => true,
-            Entry::Held(held) => {
-                let is_due = held.is_due(&settings, now);
-                if is_due && held.is_acknowledged() {
-                    effects.push(Effect::Forget(id.clone()));
-                    return false;
-                }
-                if is_due {
-                    effects.extend(held.on_deadline());
-                }
-                true
+    /// Journals and answers a stop, and begins it if there is a free slot.
+    fn accept(&mut self, admission: Admission, now: Now) {
+        let mut stop = AcceptedStop::accepted(admission.order, admission.traceparent, now);
+        if self.may_act(&stop) {
+            // Admission => Hooking | Stopping
+            stop.begin(now, &mut self.effects);
+        } else {
+            // Admission => Queued
+            self.queue.push_back(stop.id().clone());
+        }
+        self.effects.store.push(stop.record());
+        self.effects.answer(admission.replies, &Answer::Accepted);
+        self.add(stop);
+    }
+
+    /// Resumes stops whose pause is over and forgets those whose retention is.
+    ///
+    /// The retention is measured on the wall clock, which outlives a restart.
+    fn on_tick(&mut self, now: Now) {
+        while let Some(order) = self.index.due(now.monotonic) {
+            self.change(&order, AcceptedStop::on_wakeup);
+        }
+        while let Some(order) = self.index.expired(self.settings.retention, now.wall) {
+            // Acknowledged => unknown
+            if let Some(stop) = self.stops.remove(&order) {
+                self.index.remove(&stop);
             }
-        });
-        effects
+            self.effects.forget.push(order);
+        }
     }
-}
 
-fn answer_all(replies: Vec<ReplyToken>, answer: &OrderAnswer) -> Vec<Effect> {
-    replies
-        .into_iter()
-        .map(|reply| Effect::Answer {
-            reply,
-            answer: answer.clone(),
-        })
-        .collect()
-}
+    /// Gives free slots to waiting stops, oldest first.
+    fn grant_slots(&mut self) {
+        while self.has_free_slot()
+            && let Some(position) = self.queue.iter().position(|order| self.is_ready(order))
+            && let Some(order) = self.queue.remove(position)
+        {
+            self.change(&order, AcceptedStop::on_slot_granted);
+        }
+    }
 
-/// What makes an order unusable whatever the runtime says.
-fn check_order(order: &StopOrder) -> Option<Refusal> {
-    let message = if order.id.as_str().is_empty() {
-        "it has no id"
-    } else if order.instance.container_id.as_str().is_empty() {
-        "it names no container id"
-    } else if order.grace > MAX_GRACE {
-        "its grace is longer than a year"
-    } else {
-        return None;
-    };
-    Some(Refusal::Invalid {
-        message: message.to_owned(),
-    })
-}
+    fn is_ready(&self, order: &OrderId) -> bool {
+        let stop = self.stops.get(order);
+        stop.is_some_and(|stop| self.may_act(stop))
+    }
 
-/// Whoever asked so long ago may not want it any more; whoever still does asks again.
-const ASKED_TOO_LONG_AGO: Duration = Duration::from_secs(10);
+    /// True if the stop may take a slot. Two orders for one instance never act at once: its hook must not run twice.
+    fn may_act(&self, stop: &AcceptedStop) -> bool {
+        let container_id = &stop.instance().container_id;
+        self.has_free_slot() && !self.index.acting.contains(container_id)
+    }
 
-fn refuse_now(admitting: &Admitting, observed: Observed, now: Timestamp) -> Option<Refusal> {
-    let late = || Refusal::RuntimeUnavailable {
-        message: "it took too long to answer".to_owned(),
-    };
-    let is_late = elapsed(admitting.asked_at, now) > ASKED_TOO_LONG_AGO;
-    refuse(&admitting.order, observed).or_else(|| is_late.then(late))
-}
+    fn has_free_slot(&self) -> bool {
+        !self.is_draining && self.acting() < self.settings.max_concurrent_stops.max(1)
+    }
 
-/// The fence: only the instance named, and only while it is the newest and alive.
-///
-/// The restart count is informative: the container id alone is the identity.
-fn refuse(order: &StopOrder, observed: Observed) -> Option<Refusal> {
-    match observed {
-        Observed::NoPod => Some(Refusal::NoSuchPod),
-        Observed::NoContainer => Some(Refusal::NoSuchContainer),
-        Observed::Unavailable { message } => Some(Refusal::RuntimeUnavailable { message }),
-        Observed::Newest {
-            container_id,
-            restart_count,
-            state,
-        } => {
-            if container_id != order.instance.container_id {
-                return Some(Refusal::OtherInstance {
-                    container_id,
-                    restart_count,
-                });
-            }
-            match state {
-                InstanceState::Alive => None,
-                InstanceState::Exited => Some(Refusal::AlreadyExited),
+    /// An unfinished stop of the container of a removal.
+    fn unfinished_stop_beside(&self, removal: &OrderId) -> Option<OrderId> {
+        let named = self.removals.instance(removal)?;
+        let is_of_container = |order: &&OrderId| {
+            self.stops.get(*order).is_some_and(|stop| {
+                let instance = stop.instance();
+                instance.pod_uid == named.pod_uid && instance.container == named.container
+            })
+        };
+        let mut unfinished = self.index.unfinished.iter();
+        unfinished.find(is_of_container).cloned()
+    }
+
+    fn add(&mut self, stop: AcceptedStop) {
+        self.index.add(&stop);
+        self.stops.insert(stop.id().clone(), stop);
+    }
+
+    /// Changes an accepted stop, if there is one of that id; stores each new stage and keeps the index in step.
+    fn change(&mut self, order: &OrderId, change: impl FnOnce(&mut AcceptedStop, &mut Effects)) {
+        if let Some(stop) = self.stops.get_mut(order) {
+            let stored = stop.stage();
+            self.index.remove(stop);
+            change(stop, &mut self.effects);
+            self.index.add(stop);
+            if stop.stage() != stored {
+                self.effects.store.push(stop.record());
             }
         }
     }

@@ -1,30 +1,48 @@
-//! What the journal holds of each order: enough to finish it after a crash.
+//! The journaled part of an accepted stop, enough to finish it after a crash.
 //!
-//! Owns the words. Where and how they are stored is the driver's.
+//! Owns the record and its JSON form, whose names are those of version 0.1. An older version must be able to read the records that this one writes, so that an
+//! update can be rolled back. Where the JSON is stored is decided by the node-executor.
 
 use jiff::Timestamp;
-use model::order::{StopOrder, StopOutcome};
+use model::{
+    order::{Instance, Outcome, PreStop, Stop},
+    order_id::OrderId,
+};
 use serde::{Deserialize, Serialize};
 
-/// One journaled order. It is stored before anything that depends on it leaves.
+/// One journaled stop. It is stored before anything that depends on it leaves.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     pub order: StopOrder,
     /// W3C `traceparent` of the order, so that its trace outlives a crash.
-    pub trace_parent: Option<String>,
-    /// Orders that wait are begun in this order after a restart.
+    #[serde(rename = "trace_parent")]
+    pub traceparent: Option<String>,
+    /// Waiting orders are begun in this order after a restart.
     pub accepted_at: Timestamp,
     pub stage: Stage,
 }
 
-/// How far an order has come.
+/// An order with the verb stop. Only stops are journaled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StopOrder {
+    pub id: OrderId,
+    /// The highest attempt received.
+    pub attempt: u32,
+    pub instance: Instance,
+    /// The object that asks for it, for logs.
+    pub reason: String,
+    #[serde(flatten)]
+    pub stop: Stop,
+}
+
+/// How far a stop has come.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Stage {
-    /// Accepted; nothing was done to the container yet.
+    /// Accepted; nothing was done to the instance.
     Queued,
     /// The hook may be running, or, without a hook to run, the stop may have been sent.
     Begun {
-        /// When the grace ends by the wall clock; it goes on while the process is down.
+        /// End of the grace on the wall clock; it is not prolonged by the downtime of the process.
         grace_ends: Timestamp,
     },
     /// The hook has ended and must never run again; the stop may have been sent.
@@ -32,38 +50,43 @@ pub enum Stage {
         grace_ends: Timestamp,
         hook_error: Option<String>,
     },
-    /// Nothing more will be done to the container.
+    /// Nothing more will be done to the instance.
     Finished {
-        outcome: StopOutcome,
+        outcome: Outcome,
         finished_at: Timestamp,
-        /// The number that the report of this outcome bears each time it is sent.
+        /// The sequence number of this outcome's report, the same each time it is sent.
         sequence: u32,
-        /// Whether a leader has acknowledged that report.
+        /// True if a leader has acknowledged that report.
         is_acknowledged: bool,
     },
 }
 
-// === impl Record ===
+// === impl StopOrder ===
 
-impl Record {
-    /// Whether the container may already have been told to stop: what was found ended was then ended by us.
-    pub(crate) fn may_have_stopped(&self) -> bool {
-        match self.stage {
-            Stage::Queued => false,
-            Stage::Begun { .. } => !self.has_hook(),
-            Stage::HookDone { .. } | Stage::Finished { .. } => true,
-        }
+impl StopOrder {
+    /// The hook to run. Without grace there is none, as in the kubelet.
+    pub(crate) fn hook(&self) -> Option<&PreStop> {
+        let has_grace = !self.stop.grace.is_zero();
+        self.stop.pre_stop.as_ref().filter(|_| has_grace)
     }
+}
 
-    /// Whether there is a hook to run: without grace there is none (as in the kubelet).
-    pub(crate) fn has_hook(&self) -> bool {
-        self.order.pre_stop.is_some() && !self.order.grace.is_zero()
-    }
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
 
-    pub(crate) fn hook_error(&self) -> Option<String> {
-        match &self.stage {
-            Stage::HookDone { hook_error, .. } => hook_error.clone(),
-            Stage::Queued | Stage::Begun { .. } | Stage::Finished { .. } => None,
+    use super::*;
+
+    /// Written by version 0.1, one record per stage.
+    const RECORDED: &str = include_str!("record/recorded.jsonl");
+
+    #[test]
+    fn the_journal_of_an_older_version_is_read_and_written_back_the_same() {
+        assert_eq!(RECORDED.lines().count(), 4);
+        for line in RECORDED.lines() {
+            let record: Record = serde_json::from_str(line).unwrap();
+            let recorded: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(serde_json::to_value(record).unwrap(), recorded);
         }
     }
 }

@@ -2,16 +2,13 @@
 //!
 //! Owns the HTTP server. Each service supplies its readiness conditions, metrics and state.
 
-use std::{
-    collections::BTreeMap,
-    net::SocketAddr,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc};
 
 use anyhow::Context;
 use axum::{Json, Router, extract::State, http::StatusCode, routing::get};
 use prometheus_client::{encoding::text::encode, registry::Registry};
 use serde_json::Value;
+use tokio::sync::watch;
 use tracing::info;
 
 use crate::Shutdown;
@@ -26,45 +23,38 @@ pub struct Admin {
 
 /// Named conditions; the service is ready if there is at least one and all hold.
 #[derive(Clone, Debug, Default)]
-pub struct Readiness(Arc<Mutex<BTreeMap<&'static str, bool>>>);
+pub struct Readiness(watch::Sender<BTreeMap<&'static str, bool>>);
 
 // === impl Readiness ===
 
 impl Readiness {
     pub fn set(&self, name: &'static str, holds: bool) {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(name, holds);
+        self.0.send_modify(|conditions| {
+            conditions.insert(name, holds);
+        });
     }
 
     /// The conditions that do not hold; `None` if there is no condition yet.
     fn missing(&self) -> Option<Vec<&'static str>> {
-        let conditions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let missing = conditions
-            .iter()
-            .filter(|(_, holds)| !**holds)
-            .map(|(name, _)| *name);
-        (!conditions.is_empty()).then(|| missing.collect())
+        let conditions = self.0.borrow();
+        let missing = conditions.iter().filter(|(_, holds)| !**holds);
+        (!conditions.is_empty()).then(|| missing.map(|(name, _)| *name).collect())
     }
 }
 
 /// The latest state of the service, as JSON for `/state`.
 #[derive(Clone, Debug, Default)]
-pub struct StateCell(Arc<Mutex<Value>>);
+pub struct StateCell(watch::Sender<Value>);
 
 // === impl StateCell ===
 
 impl StateCell {
     pub fn store(&self, state: Value) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+        self.0.send_replace(state);
     }
 
     fn load(&self) -> Value {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.0.borrow().clone()
     }
 }
 
@@ -122,16 +112,11 @@ fn router(admin: Admin) -> Router {
 }
 
 async fn answer_readyz(State(admin): State<Arc<Admin>>) -> (StatusCode, String) {
+    let unready = |why| (StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {why}"));
     match admin.readiness.missing() {
         Some(missing) if missing.is_empty() => (StatusCode::OK, "ok".to_owned()),
-        Some(missing) => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            format!("not ready: {}", missing.join(", ")),
-        ),
-        None => (
-            StatusCode::SERVICE_UNAVAILABLE,
-            "not ready: starting".to_owned(),
-        ),
+        Some(missing) => unready(missing.join(", ")),
+        None => unready("starting".to_owned()),
     }
 }
 

@@ -48,12 +48,8 @@ where
         Ok(telemetry) => telemetry,
         Err(error) => return fail_early("failed to set telemetry up", &error),
     };
-    info!(
-        service,
-        version = env!("CARGO_PKG_VERSION"),
-        ?args,
-        "Starting"
-    );
+    let version = env!("CARGO_PKG_VERSION");
+    info!(service, version, ?args, "Starting");
     let shutdown = Shutdown::on_signals();
     let kit = Kit {
         admin: Admin::new(kit_args.admin_listen),

@@ -9,20 +9,12 @@ use tokio::{
 use tracing::{info, warn};
 
 /// A shutdown begins once, by a signal or by the end of a task. Clones share it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Shutdown {
     begun: watch::Sender<bool>,
 }
 
 // === impl Shutdown ===
-
-impl Default for Shutdown {
-    fn default() -> Self {
-        Self {
-            begun: watch::Sender::new(false),
-        }
-    }
-}
 
 impl Shutdown {
     /// A shutdown that begins with SIGTERM or SIGINT.

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Context, anyhow};
+use anyhow::{Context, ensure};
 use tokio::{task::JoinSet, time::timeout};
 use tracing::{debug, warn};
 
@@ -54,11 +54,8 @@ impl Tasks {
             }
         };
         if timeout(drain, others).await.is_err() {
-            warn!(
-                left = self.set.len(),
-                ?drain,
-                "Tasks did not end in time and were dropped"
-            );
+            let left = self.set.len();
+            warn!(left, ?drain, "Tasks did not end in time and were dropped");
         }
         outcome
     }
@@ -70,11 +67,8 @@ fn check(ended: Ended, is_expected: bool) -> anyhow::Result<()> {
     let (name, result) = ended.context("a task panicked")?;
     result.with_context(|| format!("task {name} failed"))?;
     debug!(name, "Task ended");
-    if is_expected {
-        Ok(())
-    } else {
-        Err(anyhow!("task {name} ended before the shutdown"))
-    }
+    ensure!(is_expected, "task {name} ended before the shutdown");
+    Ok(())
 }
 
 #[cfg(test)]

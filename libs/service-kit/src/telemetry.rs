@@ -59,22 +59,16 @@ pub(crate) struct Telemetry {
 /// Installs logs and, with an endpoint, traces. Call it inside the runtime, which the exporter needs.
 pub(crate) fn start(service: &'static str, args: &KitArgs) -> Result<Telemetry, TelemetryError> {
     let filter = log_filter(&args.log_level)?;
-    let format: Box<dyn Layer<Registry> + Send + Sync> = match args.log_format {
-        LogFormat::Text => tracing_subscriber::fmt::layer()
-            .with_ansi(false)
-            .with_filter(filter)
-            .boxed(),
-        LogFormat::Json => tracing_subscriber::fmt::layer()
-            .json()
-            .flatten_event(true)
-            .with_filter(filter)
-            .boxed(),
+    let lines = tracing_subscriber::fmt::layer();
+    let format = match args.log_format {
+        LogFormat::Text => lines.with_ansi(false).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
-    let provider = args
-        .otlp_endpoint
-        .as_deref()
-        .map(|endpoint| tracer_provider(service, endpoint))
-        .transpose()?;
+    let format = format.with_filter(filter);
+    let provider = match &args.otlp_endpoint {
+        Some(endpoint) => Some(tracer_provider(service, endpoint)?),
+        None => None,
+    };
     let traces = provider.as_ref().map(|provider| {
         tracing_opentelemetry::layer()
             .with_tracer(provider.tracer("podwright"))
@@ -107,7 +101,7 @@ fn log_filter(directives: &str) -> Result<LogFilter, TelemetryError> {
 /// Spans of our own crates at info: spans inside libraries do not belong to the trace of a CRR.
 fn own_spans(service: &str) -> EnvFilter {
     let own = service.replace('-', "_");
-    EnvFilter::new(format!("off,{own}=info,bus=info"))
+    EnvFilter::new(format!("off,{own}=info,bus=info,cri=info"))
 }
 
 fn tracer_provider(
@@ -122,19 +116,14 @@ fn tracer_provider(
             endpoint: endpoint.to_owned(),
             source,
         })?;
-    let batch = BatchConfigBuilder::default()
-        .with_scheduled_delay(EXPORT_DELAY)
-        .build();
+    let batch = BatchConfigBuilder::default().with_scheduled_delay(EXPORT_DELAY);
+    let processor = BatchSpanProcessor::builder(exporter).with_batch_config(batch.build());
     let resource = Resource::builder()
         .with_service_name(service)
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
         .build();
     Ok(SdkTracerProvider::builder()
-        .with_span_processor(
-            BatchSpanProcessor::builder(exporter)
-                .with_batch_config(batch)
-                .build(),
-        )
+        .with_span_processor(processor.build())
         .with_resource(resource)
         .build())
 }

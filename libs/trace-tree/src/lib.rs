@@ -64,9 +64,15 @@ impl Trace {
 
     /// Spans whose parent is not there.
     pub fn roots(&self) -> Vec<&Span> {
+        self.spans
+            .iter()
+            .filter(|span| self.is_root(span))
+            .collect()
+    }
+
+    fn is_root(&self, span: &Span) -> bool {
         let is_there = |id: &String| self.spans.iter().any(|span| span.id == *id);
-        let is_root = |span: &&Span| !span.parent.as_ref().is_some_and(is_there);
-        self.spans.iter().filter(is_root).collect()
+        !span.parent.as_ref().is_some_and(is_there)
     }
 }
 

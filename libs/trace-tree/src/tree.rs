@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use crate::{Span, Trace};
+use crate::Trace;
 
 /// The service's column is no narrower, so that trees of our services look alike.
 const SERVICE_COLUMN: usize = 14;
@@ -29,13 +29,11 @@ impl Trace {
             told: BTreeSet::new(),
             lines: Vec::new(),
         };
-        let all = || self.spans.iter().enumerate();
-        let ids: BTreeSet<_> = self.spans.iter().map(|span| &span.id).collect();
-        let is_root = |span: &Span| !span.parent.as_ref().is_some_and(|id| ids.contains(id));
-        for (place, _) in all().filter(|(_, span)| is_root(span)) {
-            lines.push(place, "");
-        }
-        for (place, _) in all() {
+        let places = 0..self.spans.len();
+        let roots = places
+            .clone()
+            .filter(|place| self.is_root(&self.spans[*place]));
+        for place in roots.chain(places) {
             lines.push(place, "");
         }
         lines.lines
@@ -44,10 +42,8 @@ impl Trace {
     /// What stands above the lines.
     pub fn head(&self) -> String {
         let width = self.service_column();
-        format!(
-            "{:>10}  {:>10}  {:<width$} what",
-            "after", "took", "service"
-        )
+        let [after, took, service] = ["after", "took", "service"];
+        format!("{after:>10}  {took:>10}  {service:<width$} what")
     }
 
     fn service_column(&self) -> usize {
@@ -60,10 +56,7 @@ impl Trace {
 
 impl Lines<'_> {
     fn push(&mut self, place: usize, indent: &str) {
-        let trace = self.trace;
-        let Some(span) = trace.spans.get(place) else {
-            return;
-        };
+        let (trace, span) = (self.trace, &self.trace.spans[place]);
         if !self.told.insert(place) {
             return;
         }
@@ -73,14 +66,10 @@ impl Lines<'_> {
             Some("") => "  FAILED".to_owned(),
             Some(why) => format!("  FAILED: {why}"),
         };
-        self.lines.push(format!(
-            "{:>10}  {:>10}  {:<width$} {indent}{}{failure}",
-            milliseconds(after),
-            milliseconds(span.duration),
-            span.service,
-            span.name,
-            width = self.service_column,
-        ));
+        let [after, took] = [after, span.duration].map(milliseconds);
+        let (service, name, width) = (&span.service, &span.name, self.service_column);
+        let line = format!("{after:>10}  {took:>10}  {service:<width$} {indent}{name}{failure}");
+        self.lines.push(line);
         let indent = format!("{indent}  ");
         for (place, child) in trace.spans.iter().enumerate() {
             if child.parent.as_deref() == Some(&span.id) {

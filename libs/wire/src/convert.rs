@@ -10,6 +10,8 @@ pub use presence::{decode_presence, encode_presence};
 
 use std::time::Duration;
 
+use model::order_id::InvalidOrderId;
+
 /// Bytes that are not the message they should be.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidMessage {
@@ -17,6 +19,14 @@ pub enum InvalidMessage {
     Bytes(#[source] prost::DecodeError),
     #[error("field {field} is missing or of a kind that is not known here")]
     Missing { field: &'static str },
+    #[error("field {field} is not an order id")]
+    OrderId {
+        field: &'static str,
+        #[source]
+        source: InvalidOrderId,
+    },
+    #[error("field {field} contradicts another field")]
+    Contradiction { field: &'static str },
     #[error("field {field} is out of range: {value}")]
     OutOfRange { field: &'static str, value: u64 },
 }
@@ -29,12 +39,9 @@ fn some<T>(field: &'static str, value: Option<T>) -> Result<T, InvalidMessage> {
     value.ok_or(InvalidMessage::Missing { field })
 }
 
-fn filled(field: &'static str, value: String) -> Result<String, InvalidMessage> {
-    if value.is_empty() {
-        Err(InvalidMessage::Missing { field })
-    } else {
-        Ok(value)
-    }
+/// An id, which is never empty.
+fn filled<T: for<'a> From<&'a str>>(field: &'static str, id: &str) -> Result<T, InvalidMessage> {
+    some(field, (!id.is_empty()).then(|| id.into()))
 }
 
 fn not_empty(value: String) -> Option<String> {

@@ -20,3 +20,7 @@ pub trait Message: Sized {
     /// The bytes are no such message, or a field of it is missing or unknown.
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage>;
 }
+
+/// A leader has a report: the node need not repeat it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReportAck;

@@ -1,296 +1,267 @@
-//! The webhooks' port: AdmissionReview in, AdmissionReview out, for requests and for pods.
+//! The webhooks that review CRRs and new pods.
 //!
-//! Owns the envelope. A review that cannot be understood is answered 400; one whose facts cannot be read, 500.
-
-mod pods;
+//! Owns AdmissionReviews, their metrics and their spans; `admission-rules` decides. A body that is no AdmissionReview
+//! gets status 400; a CRR whose facts cannot be read is refused with code 500.
 
 use std::sync::Arc;
 
-use admission_rules::{Facts, GateScope, Request, Verdict, needed_pod, review};
+use admission_rules::{
+    Facts, GateScope, LaunchFacts, Origin, Verdict, gate_pod, needed_pod, review_create,
+    review_launch, review_update,
+};
 use axum::{
-    Router,
+    Json, Router,
     body::Bytes,
-    extract::{DefaultBodyLimit, State},
+    extract::DefaultBodyLimit,
     http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response},
     routing::post,
 };
-use base64::{Engine, prelude::BASE64_STANDARD};
+use kube::{
+    ResourceExt,
+    core::{
+        DynamicObject,
+        admission::{AdmissionRequest, AdmissionResponse, AdmissionReview, Operation},
+    },
+};
 use model::{error_chain::ErrorChain, labels};
-use serde_json::{Value, json};
+use serde_json::json;
 use service_kit::trace;
 use tokio::time::Instant;
-use tracing::{Instrument, Span, info, info_span, warn};
+use tracing::{Instrument, Span, debug, info, info_span, warn};
+use uuid::Uuid;
 
-use crate::{cluster::Cluster, metrics::Metrics};
+use crate::{
+    cluster::{Cluster, ReadError},
+    metrics::Metrics,
+};
 
 /// An object is at most 1.5 MiB in etcd, and an update's review holds two.
 const BODY_LIMIT: usize = 4 << 20;
 
-/// The paths that OpenKruise's webhook is called by, released and coming.
-const PATHS: [&str; 2] = [
-    "/mutate-apps-kruise-io-v1alpha1-containerrecreaterequest",
-    "/mutate-apps-kruise-io-containerrecreaterequest",
+/// The webhooks by path. The CRR's have the paths of OpenKruise's webhook, released and coming.
+const WEBHOOKS: [(&str, Webhook); 4] = [
+    (
+        "/mutate-apps-kruise-io-v1alpha1-containerrecreaterequest",
+        Webhook::Crr,
+    ),
+    (
+        "/mutate-apps-kruise-io-containerrecreaterequest",
+        Webhook::Crr,
+    ),
+    ("/mutate-pod", Webhook::PodGate),
+    ("/mutate-pod-launch", Webhook::PodLaunch),
 ];
 
-/// The path that new pods get their readiness gate at.
-const POD_PATH: &str = "/mutate-pod";
+/// The letters of Kubernetes' random names: they form no words.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// The path that new pods get their launch barriers at.
-const LAUNCH_PATH: &str = "/mutate-pod-launch";
+/// The number of random letters at the end of a generated name (Kubernetes).
+const NAME_END: usize = 5;
 
-struct Shared {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Webhook {
+    Crr,
+    /// Readiness gates of new pods.
+    PodGate,
+    /// Launch barriers of new pods.
+    PodLaunch,
+}
+
+type Request = AdmissionRequest<DynamicObject>;
+
+struct Reviewer {
     cluster: Cluster,
     metrics: Metrics,
     gate_scope: GateScope,
 }
 
-type Answer = (StatusCode, axum::Json<Value>);
-
 pub(crate) fn router(cluster: Cluster, metrics: Metrics, gate_scope: GateScope) -> Router {
-    let routes = PATHS.iter().fold(Router::new(), |router, path| {
-        router.route(path, post(answer_crr_review))
-    });
-    let shared = Shared {
+    let reviewer = Arc::new(Reviewer {
         cluster,
         metrics,
         gate_scope,
-    };
-    routes
-        .route(POD_PATH, post(answer_pod_review))
-        .route(LAUNCH_PATH, post(answer_launch_review))
-        .layer(DefaultBodyLimit::max(BODY_LIMIT))
-        .with_state(Arc::new(shared))
-}
-
-async fn answer_crr_review(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Answer {
-    let decide = async |request: &Value| decide_crr(&shared, request).await;
-    answer_review(&shared, &headers, &body, decide).await
-}
-
-async fn answer_pod_review(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Answer {
-    let decide = async |request: &Value| {
-        let verdict = pods::decide_gate(&shared.metrics, shared.gate_scope, request);
-        response_of(&verdict)
-    };
-    answer_review(&shared, &headers, &body, decide).await
-}
-
-async fn answer_launch_review(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Answer {
-    let decide = async |request: &Value| {
-        // An ordered launch is a trace from here on.
-        let decide = || pods::decide_launch(&shared.metrics, request);
-        response_of(&review_span(request).in_scope(decide))
-    };
-    answer_review(&shared, &headers, &body, decide).await
-}
-
-/// Opens the envelope, has the request decided, and puts the response into one.
-async fn answer_review(
-    shared: &Shared,
-    headers: &HeaderMap,
-    body: &[u8],
-    decide: impl AsyncFnOnce(&Value) -> Value,
-) -> Answer {
-    let started_at = Instant::now();
-    let review: Value = match serde_json::from_slice(body) {
-        Ok(review) => review,
-        Err(error) => return not_understood(shared, &format!("the body is not JSON: {error}")),
-    };
-    let request = &review["request"];
-    let Some(uid) = request["uid"].as_str().filter(|uid| !uid.is_empty()) else {
-        return not_understood(shared, "request.uid is missing: this is no AdmissionReview");
-    };
-    if !request["operation"].is_string() {
-        return not_understood(shared, "request.operation is missing");
-    }
-    let mut response = decide(request).instrument(span_of(request, headers)).await;
-    response["uid"] = json!(uid);
-    shared
-        .metrics
-        .duration
-        .observe(started_at.elapsed().as_secs_f64());
-    let answer = json!({
-        "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response,
     });
-    (StatusCode::OK, axum::Json(answer))
+    let mut router = Router::new();
+    for (path, webhook) in WEBHOOKS {
+        let reviewer = reviewer.clone();
+        let answer = async move |headers: HeaderMap, body: Bytes| {
+            reviewer.answer(webhook, &headers, &body).await
+        };
+        router = router.route(path, post(answer));
+    }
+    router.layer(DefaultBodyLimit::max(BODY_LIMIT))
 }
 
-fn not_understood(shared: &Shared, problem: &str) -> Answer {
-    shared.metrics.count("failed");
-    warn!(problem, "Review cannot be understood");
-    (
-        StatusCode::BAD_REQUEST,
-        axum::Json(json!({ "error": problem })),
-    )
+// === impl Reviewer ===
+
+impl Reviewer {
+    async fn answer(&self, webhook: Webhook, headers: &HeaderMap, body: &[u8]) -> Response {
+        let started_at = Instant::now();
+        let request = match request_from(body) {
+            Ok(request) => request,
+            Err(problem) => {
+                self.metrics.reviews.count("failed");
+                warn!(problem, "Review cannot be understood");
+                let body = Json(json!({ "error": problem }));
+                return (StatusCode::BAD_REQUEST, body).into_response();
+            }
+        };
+        let span = span_of(webhook, &request, headers);
+        let verdict = self.review(webhook, &request).instrument(span).await;
+        let response = response_to(&request, verdict);
+        let seconds = started_at.elapsed().as_secs_f64();
+        self.metrics.duration.observe(seconds);
+        Json(response.into_review()).into_response()
+    }
+
+    async fn review(&self, webhook: Webhook, request: &Request) -> Result<Verdict, ReadError> {
+        match webhook {
+            Webhook::Crr => self.review_crr(request).await.inspect_err(|error| {
+                self.metrics.reviews.count("failed");
+                warn!(ns = request.namespace, error = %ErrorChain(error), "Review failed");
+            }),
+            Webhook::PodGate => Ok(self.review_gate(request)),
+            Webhook::PodLaunch => Ok(self.review_launch(request)),
+        }
+    }
+
+    async fn review_crr(&self, request: &Request) -> Result<Verdict, ReadError> {
+        let verdict = match (&request.operation, &request.object, &request.old_object) {
+            (Operation::Create, Some(object), _) => {
+                let namespace = request.namespace.as_deref().unwrap_or_default();
+                let facts = match needed_pod(object) {
+                    Some(pod) => self.cluster.fetch_facts(namespace, pod).await?,
+                    None => Facts::default(),
+                };
+                let user = request.user_info.username.clone();
+                let origin = Origin {
+                    requester: user.filter(|user| !user.is_empty()),
+                    traceparent: trace::current_traceparent(),
+                };
+                review_create(object, &facts, &origin)
+            }
+            (Operation::Update, Some(object), Some(old)) => review_update(object, old),
+            // The webhook is not registered for other operations.
+            _ => return Ok(Verdict::default()),
+        };
+        let is_allowed = verdict.is_allowed();
+        let result = if is_allowed { "allowed" } else { "refused" };
+        self.metrics.reviews.count(result);
+        let (ns, crr) = (&request.namespace, &request.name);
+        info!(ns, crr, result, "Reviewed");
+        Ok(verdict)
+    }
+
+    /// Never refuses a pod.
+    fn review_gate(&self, request: &Request) -> Verdict {
+        let Some(pod) = created_pod(request) else {
+            return Verdict::default();
+        };
+        let patch = gate_pod(pod, self.gate_scope);
+        let result = if patch.0.is_empty() { "left" } else { "gated" };
+        self.metrics.reviews.count(result);
+        debug!(ns = request.namespace, result, "Reviewed a pod");
+        Verdict {
+            patch,
+            ..Verdict::default()
+        }
+    }
+
+    /// Refuses a pod that would start in the wrong order, or never.
+    fn review_launch(&self, request: &Request) -> Verdict {
+        let Some(pod) = created_pod(request) else {
+            return Verdict::default();
+        };
+        let traceparent = trace::current_traceparent();
+        let facts = LaunchFacts {
+            name_end: &random_name_end(),
+            traceparent: traceparent.as_deref(),
+        };
+        let verdict = review_launch(pod, &facts);
+        let result = match (verdict.is_allowed(), verdict.patch.0.is_empty()) {
+            (false, _) => "refused",
+            (true, false) => "ordered",
+            (true, true) => "left",
+        };
+        self.metrics.reviews.count(result);
+        let (ns, pod) = (&request.namespace, pod.name_any());
+        info!(ns, pod, result, "Reviewed a pod's launch");
+        verdict
+    }
 }
 
-/// The span of a review. Only a request's creation begins a trace; its later reviews belong to that one, and what
-/// belongs to no trace has no span.
-fn span_of(request: &Value, headers: &HeaderMap) -> Span {
-    let parent = trace_parent_of(request, headers);
-    if parent.is_none() && !is_creation_of_crr(request) {
+fn request_from(body: &[u8]) -> Result<Request, String> {
+    let review: AdmissionReview<DynamicObject> = serde_json::from_slice(body)
+        .map_err(|error| format!("the body is no AdmissionReview: {error}"))?;
+    let request = review.try_into();
+    request.map_err(|_| "the AdmissionReview has no request".to_owned())
+}
+
+fn response_to(request: &Request, verdict: Result<Verdict, ReadError>) -> AdmissionResponse {
+    let mut response = AdmissionResponse::from(request);
+    let (code, message) = match verdict {
+        Ok(verdict) if verdict.is_allowed() => {
+            response.warnings = Some(verdict.warnings).filter(|warnings| !warnings.is_empty());
+            if verdict.patch.0.is_empty() {
+                return response;
+            }
+            let patched = response.with_patch(verdict.patch);
+            return patched.expect("a JSON patch is JSON");
+        }
+        Ok(verdict) => (verdict.code(), verdict.message()),
+        Err(error) => (500, ErrorChain(&error).to_string()),
+    };
+    response.result.code = code;
+    response.deny(message)
+}
+
+/// The span of a review; none for a review that belongs to no trace. Creations of CRRs and ordered launches begin
+/// traces.
+fn span_of(webhook: Webhook, request: &Request, headers: &HeaderMap) -> Span {
+    let parent = traceparent_of(request, headers);
+    if parent.is_none() && !begins_trace(webhook, &request.operation) {
         return Span::none();
     }
-    let span = review_span(request);
+    let span = info_span!(
+        "review",
+        ns = request.namespace,
+        kind = request.kind.kind,
+        name = request.name,
+        operation = json!(request.operation).as_str(),
+    );
     if let Some(parent) = parent {
         trace::set_parent(&span, parent);
     }
     span
 }
 
-fn review_span(request: &Value) -> Span {
-    info_span!(
-        "review",
-        ns = request["namespace"].as_str(),
-        kind = request["kind"]["kind"].as_str(),
-        name = request["name"].as_str(),
-        operation = request["operation"].as_str(),
-    )
+fn begins_trace(webhook: Webhook, operation: &Operation) -> bool {
+    match webhook {
+        Webhook::Crr => *operation == Operation::Create,
+        Webhook::PodGate => false,
+        Webhook::PodLaunch => true,
+    }
 }
 
-/// The trace that an object was created in, or else that of the API server.
-fn trace_parent_of<'a>(request: &'a Value, headers: &'a HeaderMap) -> Option<&'a str> {
-    let of_object = request["oldObject"]["metadata"]["annotations"][labels::TRACE_PARENT].as_str();
+/// The trace of the object's creation, or else that of the API server.
+fn traceparent_of<'a>(request: &'a Request, headers: &'a HeaderMap) -> Option<&'a str> {
+    let old = request.old_object.as_ref();
+    let of_object = old.and_then(|old| old.annotations().get(labels::TRACE_PARENT));
     let of_server = || headers.get("traceparent")?.to_str().ok();
-    of_object.or_else(of_server)
+    of_object.map(String::as_str).or_else(of_server)
 }
 
-fn is_creation_of_crr(request: &Value) -> bool {
-    request["operation"] == "CREATE" && request["kind"]["kind"] == "ContainerRecreateRequest"
+fn created_pod(request: &Request) -> Option<&DynamicObject> {
+    let is_creation = request.operation == Operation::Create && request.sub_resource.is_none();
+    request.object.as_ref().filter(|_| is_creation)
 }
 
-/// The response to one review of a request, without its uid.
-async fn decide_crr(shared: &Shared, request: &Value) -> Value {
-    let object = &request["object"];
-    let question = match request["operation"].as_str() {
-        Some("CREATE") => Request::Create { object },
-        Some("UPDATE") => Request::Update {
-            object,
-            old: &request["oldObject"],
-        },
-        // Deletions and connections are not registered for; nothing is to be said of them.
-        Some(_) | None => return json!({ "allowed": true }),
-    };
-    let namespace = request["namespace"].as_str().unwrap_or_default();
-    let facts = match needed_pod(&question) {
-        None => Facts::default(),
-        Some(pod) => {
-            let trace_parent = trace::current_traceparent();
-            match shared
-                .cluster
-                .fetch_facts(namespace, pod, trace_parent)
-                .await
-            {
-                Ok(facts) => Facts {
-                    requested_by: user_of(request),
-                    ..facts
-                },
-                Err(error) => {
-                    shared.metrics.count("failed");
-                    warn!(ns = namespace, error = %ErrorChain(&error), "Review failed");
-                    return refusal(500, &ErrorChain(&error).to_string());
-                }
-            }
-        }
-    };
-    let verdict = review(&question, &facts);
-    let result = if verdict.is_allowed() {
-        "allowed"
-    } else {
-        "refused"
-    };
-    shared.metrics.count(result);
-    info!(
-        ns = namespace,
-        crr = request["name"].as_str(),
-        result,
-        "Reviewed"
-    );
-    response_of(&verdict)
-}
-
-/// Whose request it is, as the API server authenticated them.
-fn user_of(request: &Value) -> Option<String> {
-    let name = request["userInfo"]["username"].as_str();
-    name.filter(|name| !name.is_empty()).map(str::to_owned)
-}
-
-fn response_of(verdict: &Verdict) -> Value {
-    if !verdict.is_allowed() {
-        return refusal(verdict.code(), &verdict.message());
-    }
-    let mut response = json!({ "allowed": true });
-    if !verdict.warnings.is_empty() {
-        response["warnings"] = json!(verdict.warnings);
-    }
-    if !verdict.patch.0.is_empty() {
-        response["patchType"] = json!("JSONPatch");
-        response["patch"] = json!(BASE64_STANDARD.encode(json!(verdict.patch).to_string()));
-    }
-    response
-}
-
-fn refusal(code: u16, message: &str) -> Value {
-    json!({ "allowed": false, "status": { "code": code, "message": message } })
+fn random_name_end() -> String {
+    let bytes = Uuid::new_v4().into_bytes();
+    let letter = |byte: &u8| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]);
+    bytes.iter().take(NAME_END).map(letter).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(traceparent: Option<&'static str>) -> HeaderMap {
-        let value = traceparent.map(axum::http::HeaderValue::from_static);
-        value
-            .map(|value| ("traceparent".parse().unwrap(), value))
-            .into_iter()
-            .collect()
-    }
-
-    #[test]
-    fn a_later_review_belongs_to_the_trace_of_the_creation() {
-        let old = json!({"metadata": {"annotations": {labels::TRACE_PARENT: "00-creation"}}});
-        let update = json!({"operation": "UPDATE", "oldObject": old});
-        let create = json!({"operation": "CREATE", "oldObject": null});
-        let (server, none) = (headers(Some("00-server")), headers(None));
-        assert_eq!(trace_parent_of(&update, &server), Some("00-creation"));
-        assert_eq!(trace_parent_of(&update, &none), Some("00-creation"));
-        assert_eq!(trace_parent_of(&create, &server), Some("00-server"));
-        assert_eq!(trace_parent_of(&create, &none), None);
-    }
-
-    #[test]
-    fn only_the_creation_of_a_request_begins_a_trace() {
-        let begins = |operation: &str, kind: &str| {
-            let request = json!({"operation": operation, "kind": {"kind": kind}});
-            is_creation_of_crr(&request)
-        };
-        assert!(begins("CREATE", "ContainerRecreateRequest"));
-        assert!(!begins("UPDATE", "ContainerRecreateRequest"));
-        assert!(!begins("CREATE", "Pod"));
-    }
-
-    #[test]
-    fn a_refusal_has_the_code_and_every_fault() {
-        let object = json!({"spec": {"podName": "", "containers": []}});
-        let verdict = review(&Request::Create { object: &object }, &Default::default());
-        let response = response_of(&verdict);
-        assert_eq!(
-            (&response["allowed"], &response["status"]["code"]),
-            (&json!(false), &json!(400))
-        );
-        let message = response["status"]["message"].as_str().unwrap();
-        assert_eq!(message.lines().count(), 2, "{message}");
-    }
-}
+mod tests;

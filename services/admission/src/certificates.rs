@@ -49,28 +49,19 @@ pub(crate) fn make(
     old_ca: Option<&str>,
     now: Timestamp,
 ) -> Result<Certificates, MakeError> {
-    let Purpose {
-        service,
-        namespace,
-        ca_name,
-        lifetime_days,
-    } = purpose;
-    let end = days_from(now, *lifetime_days)?;
+    let end = days_from(now, purpose.lifetime_days)?;
     let ca_key = KeyPair::generate()?;
-    let mut ca = parameters(Vec::new(), ca_name, now, end)?;
+    let mut ca = parameters(Vec::new(), purpose.ca_name, now, end)?;
     ca.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     ca.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
     let ca_certificate = ca.self_signed(&ca_key)?;
     let issuer = Issuer::new(ca, ca_key);
 
     let key = KeyPair::generate()?;
-    let name = format!("{service}.{namespace}.svc");
-    let names = vec![
-        name.clone(),
-        format!("{name}.cluster.local"),
-        service.clone(),
-    ];
-    let mut leaf = parameters(names, &name, now, end)?;
+    let service = &purpose.service;
+    let name = format!("{service}.{}.svc", purpose.namespace);
+    let names = [&name, &format!("{name}.cluster.local"), service];
+    let mut leaf = parameters(names.map(String::clone).to_vec(), &name, now, end)?;
     leaf.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let leaf_certificate = leaf.signed_by(&key, &issuer)?;
 
@@ -91,29 +82,21 @@ fn parameters(
     end: Timestamp,
 ) -> Result<CertificateParams, MakeError> {
     let mut parameters = CertificateParams::new(names)?;
-    parameters
-        .distinguished_name
-        .push(DnType::CommonName, common_name);
+    let subject = &mut parameters.distinguished_name;
+    subject.push(DnType::CommonName, common_name);
+    let midnight = |time: Timestamp| {
+        let date = time.to_zoned(TimeZone::UTC).date();
+        let [month, day] = [date.month(), date.day()].map(i8::unsigned_abs);
+        date_time_ymd(date.year().into(), month, day)
+    };
     // A day early: a client's clock may be behind ours.
-    let (year, month, day) = date(days_from(now, -1)?);
-    parameters.not_before = date_time_ymd(year, month, day);
-    let (year, month, day) = date(end);
-    parameters.not_after = date_time_ymd(year, month, day);
+    parameters.not_before = midnight(days_from(now, -1)?);
+    parameters.not_after = midnight(end);
     Ok(parameters)
 }
 
 fn days_from(now: Timestamp, days: i64) -> Result<Timestamp, jiff::Error> {
     now.checked_add(Span::new().try_hours(days * 24)?)
-}
-
-/// Year, month and day in UTC.
-fn date(time: Timestamp) -> (i32, u8, u8) {
-    let date = time.to_zoned(TimeZone::UTC).date();
-    (
-        i32::from(date.year()),
-        date.month().unsigned_abs(),
-        date.day().unsigned_abs(),
-    )
 }
 
 /// The first certificate of a bundle: the one that signed the leaf in use.

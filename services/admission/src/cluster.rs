@@ -1,7 +1,7 @@
-//! What a review reads of the cluster.
+//! Reads of the cluster for a review.
 //!
-//! Rights: get pods, get nodes, in all namespaces. The pod is read from the API server itself and not from a cache: one
-//! that has just started must not be refused by an old status. What only warns is asked of the scheduler.
+//! Rights: get pods, get nodes, in all namespaces. The pod is read from the API server and not from a cache: an old
+//! status must not refuse a pod that has just started. The scheduler's answer is used for warnings only.
 
 use std::time::Duration;
 
@@ -13,19 +13,21 @@ use model::{
     error_chain::ErrorChain,
     ids::{Namespace, NodeName, PodKey, PodName},
     labels,
-    presence::{Answer, LastSeen, Question},
+    presence::{LastSeen, PresenceAnswer, PresenceQuestion},
 };
 use tokio::time::timeout;
 use tracing::debug;
 
-/// A scheduler that does not answer within this time is not waited for: what it knows is only for warnings.
+use crate::call_error::{CallError, failed_to};
+
+/// The longest wait for the scheduler.
 const ASK_WITHIN: Duration = Duration::from_millis(100);
 
-/// A node that gave a sign of life within this time exists; otherwise the API server is asked.
+/// A node that was seen within this time exists; otherwise the API server is asked.
 const SURELY_THERE: Duration = Duration::from_secs(30);
 
-/// All reads of a review: the API server waits ten seconds for the answer (`timeoutSeconds` in
-/// k8s/base/admission.yaml), and with ours the user is told what it was that took so long.
+/// Deadline of all reads of a review. It is shorter than the API server's ten seconds (`timeoutSeconds` in
+/// k8s/base/admission.yaml), so that the user gets an error that names the slow read.
 const READ_WITHIN: Duration = Duration::from_secs(8);
 
 #[derive(Clone)]
@@ -34,17 +36,12 @@ pub(crate) struct Cluster {
     bus: Bus,
 }
 
-/// Why the facts could not be had.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
-    #[error("failed to read the {what}")]
-    Failed {
-        what: &'static str,
-        #[source]
-        source: Box<kube::Error>,
-    },
+    #[error(transparent)]
+    Call(#[from] CallError),
     #[error("failed to read the pod and its node within {READ_WITHIN:?}")]
-    Slow,
+    TimedOut,
 }
 
 // === impl Cluster ===
@@ -54,93 +51,66 @@ impl Cluster {
         Self { client, bus }
     }
 
-    /// Reads what the review of a creation needs.
-    pub(crate) async fn fetch_facts(
-        &self,
-        namespace: &str,
-        pod: &str,
-        trace_parent: Option<String>,
-    ) -> Result<Facts, ReadError> {
-        let facts = self.read_facts(namespace, pod, trace_parent);
-        let facts = timeout(READ_WITHIN, facts).await;
-        facts.unwrap_or(Err(ReadError::Slow))
+    pub(crate) async fn fetch_facts(&self, ns: &str, pod: &str) -> Result<Facts, ReadError> {
+        let facts = timeout(READ_WITHIN, self.read_facts(ns, pod)).await;
+        Ok(facts.map_err(|_| ReadError::TimedOut)??)
     }
 
-    async fn read_facts(
-        &self,
-        namespace: &str,
-        pod: &str,
-        trace_parent: Option<String>,
-    ) -> Result<Facts, ReadError> {
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), namespace);
-        let found = pods.get_opt(pod).await.map_err(failed("pod"))?;
-        let spec = found.as_ref().and_then(|pod| pod.spec.as_ref());
-        let node = spec.and_then(|spec| spec.node_name.as_deref());
-        let answer = self.ask_leader(node, namespace, pod).await;
-        let is_alive = matches!(&answer, Some(answer) if is_recent(answer.last_seen));
-        let (node_exists, is_node_virtual) = match node {
-            // A virtual kubelet's node has no executor that could give a sign of life.
-            Some(_) if is_alive => (Some(true), false),
-            Some(node) => {
-                let found = self.fetch_node(node).await?;
-                (
-                    Some(found.is_some()),
-                    found.as_ref().is_some_and(is_virtual),
-                )
-            }
-            None => (None, false),
+    async fn read_facts(&self, ns: &str, pod_name: &str) -> Result<Facts, CallError> {
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), ns);
+        let pod = pods.get_opt(pod_name).await;
+        let pod = pod.map_err(failed_to("read", "pod"))?;
+        let spec = pod.as_ref().and_then(|pod| pod.spec.as_ref());
+        let Some(node) = spec.and_then(|spec| spec.node_name.clone()) else {
+            return Ok(Facts {
+                pod,
+                ..Facts::default()
+            });
         };
-        let (node_last_seen, other_active) = answer
-            .map(|answer| (answer.last_seen, answer.active_crrs))
-            .unzip();
+        let answer = self.ask_scheduler(&node, ns, pod_name).await;
+        let last_seen = answer.as_ref().map(|answer| answer.last_seen);
+        // The node of a virtual kubelet has no node-executor, so it is never seen.
+        let (node_exists, is_node_virtual) = if last_seen.is_some_and(is_recent) {
+            (true, false)
+        } else {
+            let nodes: Api<Node> = Api::all(self.client.clone());
+            let found = nodes.get_metadata_opt(&node).await;
+            let found = found.map_err(failed_to("read", "node"))?;
+            (found.is_some(), found.as_ref().is_some_and(is_virtual))
+        };
         Ok(Facts {
-            pod: found,
-            node_exists,
+            pod,
+            node_exists: Some(node_exists),
             is_node_virtual,
-            node_last_seen,
-            other_active: other_active.unwrap_or_default(),
-            trace_parent,
-            requested_by: None,
+            node_last_seen: last_seen,
+            other_active: answer.map(|answer| answer.active_crrs).unwrap_or_default(),
         })
     }
 
-    async fn fetch_node(&self, node: &str) -> Result<Option<PartialObjectMeta<Node>>, ReadError> {
-        let nodes: Api<Node> = Api::all(self.client.clone());
-        nodes.get_metadata_opt(node).await.map_err(failed("node"))
-    }
-
-    /// Fails open: without an answer there is no warning.
-    async fn ask_leader(&self, node: Option<&str>, namespace: &str, pod: &str) -> Option<Answer> {
-        let question = Question {
-            node: NodeName::from(node?),
+    /// `None` without an answer in time.
+    async fn ask_scheduler(&self, node: &str, ns: &str, pod: &str) -> Option<PresenceAnswer> {
+        let question = PresenceQuestion {
+            node: NodeName::from(node),
             pod: Some(PodKey {
-                namespace: Namespace::from(namespace),
+                namespace: Namespace::from(ns),
                 name: PodName::from(pod),
             }),
         };
-        let answer = self.bus.ask_leader(&question, ASK_WITHIN).await;
-        answer
-            .inspect_err(
-                |error| debug!(error = %ErrorChain(error), "The crr-scheduler did not answer"),
-            )
-            .ok()
+        let answer = self.bus.ask_presence(&question, ASK_WITHIN).await;
+        if let Err(error) = &answer {
+            debug!(error = %ErrorChain(error), "The crr-scheduler did not answer");
+        }
+        answer.ok()
     }
 }
 
 fn is_virtual(node: &PartialObjectMeta<Node>) -> bool {
-    let word = node.labels().get(labels::NODE_TYPE);
-    word.is_some_and(|word| word == labels::NODE_TYPE_VIRTUAL)
+    let node_type = node.labels().get(labels::NODE_TYPE);
+    node_type.is_some_and(|node_type| node_type == labels::NODE_TYPE_VIRTUAL)
 }
 
 fn is_recent(last_seen: LastSeen) -> bool {
     matches!(last_seen, LastSeen::Ago(ago) if ago < SURELY_THERE)
-}
-
-fn failed(what: &'static str) -> impl FnOnce(kube::Error) -> ReadError {
-    move |source| ReadError::Failed {
-        what,
-        source: Box::new(source),
-    }
 }
 
 #[cfg(test)]
@@ -161,8 +131,8 @@ mod tests {
         let bus = Bus::connect(&args, "admission").await.unwrap();
         let cluster = Cluster::new(client, bus);
         let start = Instant::now();
-        let facts = cluster.fetch_facts("shop", "web", None).await;
-        assert!(matches!(facts, Err(ReadError::Slow)));
+        let facts = cluster.fetch_facts("shop", "web").await;
+        assert!(matches!(facts, Err(ReadError::TimedOut)));
         assert!(start.elapsed() < Duration::from_secs(10));
     }
 }

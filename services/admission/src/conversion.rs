@@ -1,7 +1,7 @@
-//! Where the API server has requests converted: ConversionReview in, ConversionReview out.
+//! The webhook that converts CRRs between v1alpha1 and v1beta1.
 //!
-//! Owns the port's part of it; the conversion itself is `k8s_api::versions`. It asks nobody: neither cluster nor
-//! bus, so that requests can be read whatever is down.
+//! Owns the route and its metrics; `k8s_api::versions` converts. It needs neither API server nor bus, so that CRRs
+//! can be read while these are down.
 
 use axum::{
     Router,
@@ -19,10 +19,10 @@ use tracing::{debug, error, warn};
 
 use crate::metrics::Metrics;
 
-/// A list comes as one review: this is room for some ten thousands of requests.
+/// A list is one review: this suffices for some ten thousands of CRRs.
 const BODY_LIMIT: usize = 64 << 20;
 
-/// Larger bodies are converted beside the tasks that answer others.
+/// Larger bodies are converted on a blocking thread.
 const LARGE: usize = 256 << 10;
 
 pub(crate) fn router(metrics: Metrics) -> Router {
@@ -41,22 +41,22 @@ async fn answer_conversion(State(metrics): State<Metrics>, body: Bytes) -> Respo
             Ok(answered) => answered,
             Err(error) => {
                 error!(error = %ErrorChain(&error), "Conversion ended without an answer");
-                metrics.count_conversion("failed");
+                metrics.conversions.count("failed");
                 return StatusCode::INTERNAL_SERVER_ERROR.into_response();
             }
         }
     };
-    let response = tell(&metrics, answered);
+    let response = response_to(&metrics, answered);
     let seconds = started_at.elapsed().as_secs_f64();
     metrics.conversion_duration.observe(seconds);
     response
 }
 
-fn tell(metrics: &Metrics, answered: Result<Answer, NotAReview>) -> Response {
+fn response_to(metrics: &Metrics, answered: Result<Answer, NotAReview>) -> Response {
     let answer = match answered {
         Ok(answer) => answer,
         Err(problem) => {
-            metrics.count_conversion("failed");
+            metrics.conversions.count("failed");
             warn!(%problem, "Conversion cannot be understood");
             let body = axum::Json(json!({ "error": problem.to_string() }));
             return (StatusCode::BAD_REQUEST, body).into_response();
@@ -66,10 +66,10 @@ fn tell(metrics: &Metrics, answered: Result<Answer, NotAReview>) -> Response {
         warn!(warning, "Converted with a loss of meaning");
     }
     if let Some(failure) = &answer.failure {
-        metrics.count_conversion("failed");
+        metrics.conversions.count("failed");
         warn!(failure, "Conversion failed");
     } else {
-        metrics.count_conversion("converted");
+        metrics.conversions.count("converted");
         debug!(bytes = answer.body.len(), "Converted");
     }
     ([(CONTENT_TYPE, "application/json")], answer.body).into_response()

@@ -1,23 +1,31 @@
-//! Keeping the certificates of the webhook and of the bus, and our CA in the webhook configuration and the CRD.
+//! The keeper of the certificates of the webhooks and of the bus.
 //!
-//! Rights: in its namespace create secrets, and get, list, watch and update the two Secrets by name; get, list,
-//! watch and patch the one MutatingWebhookConfiguration by name; `definition.rs` has its own. The watches are only
-//! hints: each look reads all objects afresh, so that a replica whose watch is behind never writes an old CA over a
-//! new one. A renewed leaf of the webhook is served without a restart; the bus's is mounted by NATS, its CA by
-//! whoever connects there.
+//! Owns when certificates are renewed and served, and when our CA is written (`certificate_secret.rs`,
+//! `ca_bundle.rs`). The watches are only hints: each check reads all objects again, so that a replica whose watch is
+//! behind never writes an old CA over a new one. A renewed leaf of the webhooks is served without a restart; NATS
+//! mounts the certificate of the bus, and its clients mount the CA.
+//!
+//! Rights: in its namespace create secrets, and get, list, watch and update the two Secrets by name.
 
-use std::{pin::pin, time::Duration};
+use std::{fmt::Debug, future::ready, pin::pin, time::Duration};
 
+use api_client::WatchEvent;
 use axum_server::tls_rustls::RustlsConfig;
-use futures::{StreamExt, stream::select};
-use k8s_openapi::{ByteString, api::admissionregistration::v1::MutatingWebhookConfiguration};
+use futures::{
+    Stream, StreamExt,
+    stream::{BoxStream, select_all},
+};
+use k8s_openapi::{
+    api::{admissionregistration::v1::MutatingWebhookConfiguration, core::v1::Secret},
+    apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition,
+    serde::de::DeserializeOwned,
+};
 use kube::{
-    Api, Client,
-    api::{Patch, PatchParams},
-    runtime::{WatchStreamExt, watcher},
+    Api, Client, Resource,
+    core::{DeserializeGuard, PartialObjectMeta},
+    runtime::watcher,
 };
 use model::error_chain::ErrorChain;
-use serde_json::json;
 use service_kit::{Readiness, backoff::Backoff};
 use tokio::{
     sync::watch,
@@ -27,51 +35,44 @@ use tracing::{info, warn};
 
 use crate::{
     Args,
+    ca_bundle::{CRD, CaTargets},
+    call_error::CallError,
+    certificate_secret::{CertificateSecret, SecretError},
     certificates::{Certificates, Purpose},
-    definition::{Definition, DefinitionError},
-    shared::{Shared, SharedError},
 };
 
-/// How often the time of renewal is looked at.
-const LOOK_EVERY: Duration = Duration::from_secs(3600);
+/// The pause between two checks if no watch reports a change.
+const CHECK_EVERY: Duration = Duration::from_secs(3600);
 
 /// Bounds of the pause after a failure.
 const RETRY_AFTER: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(30)];
 
-/// Between a new CA in the configuration and the leaf that it signed: API servers have to hear of it first.
+/// The pause between writing a new CA and serving the leaf that it signed, in which API servers learn of the CA.
 const CA_KNOWN_AFTER: Duration = Duration::from_secs(2);
+
+/// Changes that one check handles at most.
+const CHANGES: usize = 16;
 
 #[derive(Debug, thiserror::Error)]
 enum KeepError {
-    #[error("failed to keep certificates")]
-    Shared(#[from] SharedError),
-    #[error("failed to read the webhook configuration {name}")]
-    ReadConfiguration {
-        name: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
-    #[error("failed to write our CA into the webhook configuration {name}")]
-    WriteConfiguration {
-        name: String,
-        #[source]
-        source: Box<kube::Error>,
-    },
     #[error(transparent)]
-    Definition(#[from] DefinitionError),
+    Secret(#[from] SecretError),
+    #[error(transparent)]
+    Call(#[from] CallError),
     #[error("the certificates of the secret cannot be served")]
-    Serve(#[source] std::io::Error),
+    Serve(#[from] std::io::Error),
 }
 
-/// Keeps Secrets, configuration and the served leaf in step.
+/// Keeps Secrets, CA and served leaf consistent.
 pub(crate) struct Keeper {
-    webhook: Shared,
-    bus: Shared,
-    configurations: Api<MutatingWebhookConfiguration>,
-    definition: Definition,
+    client: Client,
+    webhook: CertificateSecret,
+    bus: CertificateSecret,
+    ca_targets: CaTargets,
     args: Args,
     readiness: Readiness,
     tls: watch::Sender<Option<RustlsConfig>>,
+    /// The served certificates.
     current: Option<Certificates>,
 }
 
@@ -85,27 +86,29 @@ impl Keeper {
         readiness: Readiness,
         tls: watch::Sender<Option<RustlsConfig>>,
     ) -> Self {
-        let webhook = Purpose {
-            service: args.service.clone(),
-            namespace: args.namespace.clone(),
-            ca_name: "podwright webhook CA",
-            lifetime_days: 365,
+        let secret = |name: &str, service: &str, ca_name, lifetime_days| {
+            let purpose = Purpose {
+                service: service.to_owned(),
+                namespace: args.namespace.clone(),
+                ca_name,
+                lifetime_days,
+            };
+            CertificateSecret::new(client.clone(), name, purpose)
         };
-        let bus = Purpose {
-            service: args.bus_service.clone(),
-            namespace: args.namespace.clone(),
-            ca_name: "podwright bus CA",
-            // NATS reads its certificate only when it starts, and nobody tells it of a new one.
-            lifetime_days: 3650,
-        };
-        readiness.set("certificates", false);
-        readiness.set("webhook configuration", false);
-        readiness.set("conversion", false);
+        for condition in ["certificates", "webhook configuration", "conversion"] {
+            readiness.set(condition, false);
+        }
         Self {
-            webhook: Shared::new(client.clone(), &args.secret, webhook),
-            bus: Shared::new(client.clone(), &args.bus_secret, bus),
-            configurations: Api::all(client.clone()),
-            definition: Definition::new(client),
+            webhook: secret(&args.secret, &args.service, "podwright webhook CA", 365),
+            // NATS reads its certificate only when it starts.
+            bus: secret(
+                &args.bus_secret,
+                &args.bus_service,
+                "podwright bus CA",
+                3650,
+            ),
+            ca_targets: CaTargets::new(client.clone(), &args.webhook_configuration),
+            client,
             args,
             readiness,
             tls,
@@ -113,36 +116,22 @@ impl Keeper {
         }
     }
 
-    /// Runs until `end` is ready. What fails is logged and tried again until it succeeds.
+    /// Runs until `end` is ready. Failures are logged and retried.
     pub(crate) async fn run(mut self, end: impl Future<Output = ()>) {
-        let by_name =
-            |name: &str| watcher::Config::default().fields(&format!("metadata.name={name}"));
-        let watch = |shared: &Shared| {
-            watcher(shared.secrets.clone(), by_name(&shared.name)).default_backoff()
-        };
-        let mut secrets = pin!(select(watch(&self.webhook), watch(&self.bus)));
-        let configuration = by_name(&self.args.webhook_configuration);
-        let configurations = watcher(self.configurations.clone(), configuration);
-        let mut configurations = pin!(configurations.default_backoff());
-        let mut definitions = pin!(self.definition.watch());
+        let mut changes = self.changes().ready_chunks(CHANGES);
         let mut end = pin!(end);
         let [shortest, longest] = RETRY_AFTER;
         let mut backoff = Backoff::new(shortest, longest);
-        let mut next_look = Instant::now();
+        let mut next_check = Instant::now();
         loop {
-            let is_due = tokio::select! {
+            tokio::select! {
                 () = &mut end => return,
-                Some(event) = secrets.next() => is_change("secret", &event),
-                Some(event) = configurations.next() => is_change("webhook configuration", &event),
-                Some(event) = definitions.next() => is_change("CRD", &event),
-                () = sleep_until(next_look) => true,
-            };
-            if !is_due {
-                continue;
+                Some(_) = changes.next() => {}
+                () = sleep_until(next_check) => {}
             }
             let result = tokio::select! {
                 () = &mut end => return,
-                result = self.look() => result,
+                result = self.check() => result,
             };
             let pause = match result {
                 Ok(pause) => {
@@ -150,49 +139,51 @@ impl Keeper {
                     pause
                 }
                 Err(error) => {
-                    warn!(error = %ErrorChain(&error), "Certificates are not in step, trying again");
+                    warn!(error = %ErrorChain(&error), "Failed to keep certificates; retrying");
                     backoff.next_delay()
                 }
             };
-            next_look = Instant::now() + pause;
+            next_check = Instant::now() + pause;
         }
     }
 
-    /// Looks at both Secrets; trouble with one does not keep from the other. Returns when to look again.
-    async fn look(&mut self) -> Result<Duration, KeepError> {
-        let bus = self.bus.fetch_or_make().await;
-        let pause = self.look_at_webhook().await?;
-        Ok(if bus?.is_some() {
-            pause
-        } else {
-            RETRY_AFTER[0]
-        })
+    /// An item for each change of an object that [`Self::check`] reads.
+    fn changes(&self) -> impl Stream<Item = ()> + use<> {
+        let (client, args) = (|| self.client.clone(), &self.args);
+        let secrets = || Guarded::<Secret>::namespaced(client(), &args.namespace);
+        let configurations = Guarded::<MutatingWebhookConfiguration>::all(client());
+        // Metadata only: the schemas of the CRD are large.
+        let definitions = Guarded::<PartialObjectMeta<CustomResourceDefinition>>::all(client());
+        let (configuration, what) = (&args.webhook_configuration, "webhook configuration");
+        select_all([
+            changes_of(secrets(), &args.secret, "secret"),
+            changes_of(secrets(), &args.bus_secret, "secret"),
+            changes_of(configurations, configuration, what),
+            changes_of(definitions, CRD, "CRD"),
+        ])
     }
 
-    /// Brings Secret, configuration, CRD and the served leaf into step; returns when to look again.
-    async fn look_at_webhook(&mut self) -> Result<Duration, KeepError> {
-        // First what the CA is written into: one that another replica writes after this read makes our patch a
-        // conflict.
-        let configuration = self.fetch_configuration().await?;
-        let definition = self.definition.fetch().await?;
+    /// Checks both Secrets; a failure with one does not keep the other from being checked. Returns the pause until
+    /// the next check.
+    async fn check(&mut self) -> Result<Duration, KeepError> {
+        let bus = self.bus.fetch_or_make().await;
+        let pause = self.check_webhook().await?;
+        Ok(bus?.map_or(RETRY_AFTER[0], |_| pause))
+    }
+
+    async fn check_webhook(&mut self) -> Result<Duration, KeepError> {
+        let targets = self.ca_targets.fetch().await?;
         let Some(certificates) = self.webhook.fetch_or_make().await? else {
             return Ok(RETRY_AFTER[0]);
         };
-        // The CA goes first: the bundle trusts the old leaf too, the old bundle does not trust the new leaf.
-        if let Some(configuration) = &configuration {
-            self.write_ca(configuration, &certificates).await?;
-        } else {
-            let name = &self.args.webhook_configuration;
-            warn!(
-                configuration = name,
-                "Webhook configuration is not there yet"
-            );
-        }
+        // The CA is written before the leaf is served: the new bundle trusts the old leaf, but the old bundle does
+        // not trust the new leaf.
         let bundle = &certificates.bundle;
-        let is_written = self
-            .definition
-            .write_ca(definition.as_ref(), bundle)
-            .await?;
+        let ca_targets = &self.ca_targets;
+        if ca_targets.write_configuration(&targets, bundle).await? {
+            self.readiness.set("webhook configuration", true);
+        }
+        let is_written = ca_targets.write_definition(&targets, bundle).await?;
         self.readiness.set("conversion", is_written);
         if self.current.as_ref() != Some(&certificates) {
             if self.current.is_some() {
@@ -202,80 +193,33 @@ impl Keeper {
             self.current = Some(certificates);
             self.readiness.set("certificates", true);
         }
-        Ok(LOOK_EVERY)
+        Ok(CHECK_EVERY)
     }
 
-    async fn fetch_configuration(&self) -> Result<Option<MutatingWebhookConfiguration>, KeepError> {
-        let name = &self.args.webhook_configuration;
-        let found = self.configurations.get_opt(name).await;
-        found.map_err(|source| KeepError::ReadConfiguration {
-            name: name.clone(),
-            source: Box::new(source),
-        })
-    }
-
-    async fn serve(&self, certificates: &Certificates) -> Result<(), KeepError> {
+    async fn serve(&self, certificates: &Certificates) -> Result<(), std::io::Error> {
         let leaf = certificates.leaf.clone().into_bytes();
         let key = certificates.key.clone().into_bytes();
         let served = self.tls.borrow().clone();
-        match served {
-            Some(tls) => tls
-                .reload_from_pem(leaf, key)
-                .await
-                .map_err(KeepError::Serve)?,
-            None => {
-                let tls = RustlsConfig::from_pem(leaf, key)
-                    .await
-                    .map_err(KeepError::Serve)?;
-                self.tls.send_replace(Some(tls));
-            }
+        if let Some(tls) = served {
+            tls.reload_from_pem(leaf, key).await?;
+        } else {
+            let tls = RustlsConfig::from_pem(leaf, key).await?;
+            self.tls.send_replace(Some(tls));
         }
         info!(renew_at = %certificates.renew_at, "Serving certificates");
         Ok(())
     }
-
-    /// Writes our CA wherever the configuration has another one.
-    async fn write_ca(
-        &self,
-        configuration: &MutatingWebhookConfiguration,
-        certificates: &Certificates,
-    ) -> Result<(), KeepError> {
-        let bundle = ByteString(certificates.bundle.clone().into_bytes());
-        let webhooks = configuration.webhooks.iter().flatten();
-        let stale =
-            webhooks.filter(|webhook| webhook.client_config.ca_bundle.as_ref() != Some(&bundle));
-        let stale: Vec<_> = stale
-            .map(|webhook| json!({ "name": webhook.name, "clientConfig": { "caBundle": bundle } }))
-            .collect();
-        if !stale.is_empty() {
-            let name = &self.args.webhook_configuration;
-            let patch = Patch::Strategic(json!({
-                "metadata": { "resourceVersion": configuration.metadata.resource_version },
-                "webhooks": stale,
-            }));
-            let patched = self
-                .configurations
-                .patch(name, &PatchParams::default(), &patch)
-                .await;
-            patched.map_err(|source| KeepError::WriteConfiguration {
-                name: name.clone(),
-                source: Box::new(source),
-            })?;
-            info!(configuration = name, "Wrote our CA");
-        }
-        self.readiness.set("webhook configuration", true);
-        Ok(())
-    }
 }
 
-/// Whether a watch event says that there is something to look at.
-fn is_change<K>(what: &'static str, event: &Result<watcher::Event<K>, watcher::Error>) -> bool {
-    match event {
-        Ok(watcher::Event::Apply(_) | watcher::Event::Delete(_) | watcher::Event::InitDone) => true,
-        Ok(watcher::Event::Init | watcher::Event::InitApply(_)) => false,
-        Err(error) => {
-            warn!(what, error = %ErrorChain(error), "Watch failed");
-            false
-        }
-    }
+/// Objects of the API server, which may be unreadable one by one.
+type Guarded<K> = Api<DeserializeGuard<K>>;
+
+fn changes_of<K>(api: Guarded<K>, name: &str, what: &'static str) -> BoxStream<'static, ()>
+where
+    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
+{
+    let by_name = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let events = api_client::watch(api, by_name, what);
+    let changes = events.filter(|event| ready(!matches!(event, WatchEvent::ListBegun)));
+    changes.map(drop).boxed()
 }

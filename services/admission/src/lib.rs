@@ -1,19 +1,19 @@
-//! Answers the API server's reviews of ContainerRecreateRequests and of pods, and converts requests.
+//! The webhooks that review ContainerRecreateRequests (CRRs) and pods, and convert CRRs.
 //!
-//! Owns the webhook's HTTPS port, its certificates, the bus's, and the reads that a review needs. What may pass is
-//! `admission-rules`', what a request is in another version `k8s-api`'s. It keeps no state of its own: any replica
-//! answers any review.
+//! Owns the HTTPS port, its certificates and those of the bus, and the reads for a review. `admission-rules` decides
+//! reviews, `k8s-api` converts CRRs. The service has no state: any replica answers any review.
 
 mod api;
 mod args;
+mod ca_bundle;
+mod call_error;
+mod certificate_secret;
 mod certificates;
 mod cluster;
 mod conversion;
-mod definition;
 mod keeper;
 mod metrics;
 mod run;
-mod shared;
 
 pub use args::Args;
 pub use run::run;

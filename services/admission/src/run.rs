@@ -34,12 +34,10 @@ const POLICY: RequestPolicy = RequestPolicy {
 /// # Errors
 /// No Kubernetes configuration, unusable bus settings, or a port that cannot be opened.
 pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
-    let client = api_client::infer("admission", POLICY)
-        .await
-        .context("failed to find the API server")?;
-    let bus = Bus::connect(&args.bus, "admission")
-        .await
-        .context("failed to set the bus up")?;
+    let client = api_client::infer("admission", POLICY).await;
+    let client = client.context("failed to find the API server")?;
+    let bus = Bus::connect(&args.bus, "admission").await;
+    let bus = bus.context("failed to set the bus up")?;
     let metrics = Metrics::register(kit.admin.registry());
     let readiness = kit.admin.readiness();
     let (tls_sender, tls) = watch::channel(None);

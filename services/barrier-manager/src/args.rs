@@ -1,6 +1,6 @@
 //! The flags of the barrier-manager.
 
-use std::{num::NonZeroU32, time::Duration};
+use std::num::NonZeroU32;
 
 use clap::Parser;
 use service_kit::{HasKitArgs, KitArgs};
@@ -30,12 +30,6 @@ pub struct Args {
     /// Begin watches with a streamed list (API servers with WatchList). Off: list, then watch.
     #[arg(long, env = "PODWRIGHT_STREAMING_LISTS", default_value_t = true, action = clap::ArgAction::Set)]
     pub streaming_lists: bool,
-}
-
-impl Args {
-    pub(crate) fn stuck_after(&self) -> Duration {
-        Duration::from_secs(self.stuck_after_seconds.get().into())
-    }
 }
 
 impl HasKitArgs for Args {

@@ -1,6 +1,6 @@
 //! The manager's requests to the API server: two watches by label, and writes of ConfigMaps, nudges and events.
 //!
-//! Owns every request. It retries no write: the driver plans again instead.
+//! Owns every request. It retries no write: the machine does.
 
 use std::collections::BTreeSet;
 
@@ -122,13 +122,10 @@ impl Cluster {
     }
 
     pub(crate) async fn delete_map(&self, pod: &PodKey, map_uid: &str) -> Result<(), WriteError> {
-        let parameters = DeleteParams {
-            preconditions: Some(Preconditions {
-                uid: Some(map_uid.to_owned()),
-                ..Preconditions::default()
-            }),
-            ..DeleteParams::default()
-        };
+        let parameters = DeleteParams::default().preconditions(Preconditions {
+            uid: Some(map_uid.to_owned()),
+            ..Preconditions::default()
+        });
         self.maps(pod).delete(&map_name(pod), &parameters).await?;
         Ok(())
     }
@@ -145,18 +142,14 @@ impl Cluster {
         if completes {
             annotations[labels::LAUNCH_COMPLETED] = json!(labels::LAUNCH_COMPLETED_TRUE);
         }
-        let patch = json!({
-            "metadata": { "uid": uid.as_str(), "annotations": annotations },
-        });
-        let pods: Api<Pod> = Api::namespaced(self.client.clone(), pod.namespace.as_str());
-        let parameters = PatchParams::default();
-        Ok(pods
-            .patch(pod.name.as_str(), &parameters, &Patch::Merge(&patch))
-            .await?)
+        let patch = json!({ "metadata": { "uid": uid.as_str(), "annotations": annotations } });
+        let pods = Api::namespaced(self.client.clone(), pod.namespace.as_str());
+        let (name, parameters) = (pod.name.as_str(), PatchParams::default());
+        Ok(pods.patch(name, &parameters, &Patch::Merge(&patch)).await?)
     }
 
     /// Publishes a warning. One that an earlier leader published stays as it is.
-    pub(crate) async fn tell(
+    pub(crate) async fn publish(
         &self,
         pod: &PodKey,
         uid: &PodUid,

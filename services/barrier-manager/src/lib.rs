@@ -1,14 +1,14 @@
 //! Opens the launch barriers of pods, level by level.
 //!
-//! Owns the loop of wait, decide, act, report around `barrier-rules`. It decides nothing itself, sees no pod without our
-//! label, and only the leader of its replicas works.
+//! Owns the loop around `barrier-rules`, which holds the memory and all decisions. Only the leader of the replicas works.
 
 mod args;
 mod cluster;
-mod driver;
+mod effects;
+mod manager;
 mod metrics;
+mod observe;
 mod run;
-mod tracked;
 
 pub use args::Args;
 pub use run::run;

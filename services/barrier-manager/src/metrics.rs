@@ -1,11 +1,11 @@
-//! What the barrier-manager counts.
+//! Metrics of the barrier-manager.
 
 use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
+    metrics::{counter::Counter, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
 };
+use service_kit::metrics::{self, CounterBy};
 
-/// Counters and gauges; labels are bounded.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     pub(crate) pods: Gauge,
@@ -13,44 +13,28 @@ pub(crate) struct Metrics {
     pub(crate) launched: Counter,
     pub(crate) stuck: Counter,
     pub(crate) level_duration: Histogram,
-    /// `result`: `ok`, `conflict`, `gone`, `failed`.
-    writes: Family<[(&'static str, &'static str); 1], Counter>,
+    /// `ok`, `conflict`, `gone`, `failed`.
+    pub(crate) writes: CounterBy,
     pub(crate) hints: Counter,
 }
 
+// === impl Metrics ===
+
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        // Seconds: a level takes the kubelet a second; an image to be pulled, minutes.
-        let buckets = [0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0];
-        let metrics = Self {
-            pods: Gauge::default(),
-            launching: Gauge::default(),
-            launched: Counter::default(),
-            stuck: Counter::default(),
-            level_duration: Histogram::new(buckets),
-            writes: Family::default(),
-            hints: Counter::default(),
-        };
-        let registry = registry.sub_registry_with_prefix("barrier_manager");
-        let help = "Pods with launch barriers";
-        registry.register("pods", help, metrics.pods.clone());
-        let help = "Pods whose levels are not all up";
-        registry.register("launching", help, metrics.launching.clone());
-        let help = "Launches seen to their end";
-        registry.register("launched", help, metrics.launched.clone());
-        let help = "Warnings told of pods: a level not up within the set time, or barriers that cannot be opened";
-        registry.register("stuck", help, metrics.stuck.clone());
-        let help = "Time from a level's turn until all its containers were up";
-        let duration = metrics.level_duration.clone();
-        registry.register_with_unit("level_duration", help, Unit::Seconds, duration);
-        let help = "API writes, by result";
-        registry.register("writes", help, metrics.writes.clone());
-        let help = "Starts that nodes told of";
-        registry.register("hints", help, metrics.hints.clone());
-        metrics
-    }
-
-    pub(crate) fn count_write(&self, result: &'static str) {
-        self.writes.get_or_create(&[("result", result)]).inc();
+        // A level takes the kubelet a second; an image to be pulled, minutes.
+        let bounds = [0.25, 0.5, 1.0, 2.0, 5.0, 15.0, 60.0, 300.0];
+        let level = "Time from a level's turn until all its containers were up";
+        let stuck = "Warnings about pods: a level not up within the set time, or barriers that cannot be opened";
+        let mut all = metrics::Metrics::new(registry, "barrier_manager");
+        Self {
+            pods: all.gauge("pods", "Pods with launch barriers"),
+            launching: all.gauge("launching", "Pods whose levels are not all up"),
+            launched: all.counter("launched", "Launches seen to their end"),
+            stuck: all.counter("stuck", stuck),
+            level_duration: all.seconds("level_duration", level, bounds),
+            writes: all.counter_by("result", "writes", "API writes, by result"),
+            hints: all.counter("hints", "Container starts that nodes published"),
+        }
     }
 }

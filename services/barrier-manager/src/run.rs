@@ -1,16 +1,18 @@
 //! Clients of the barrier-manager, and the work of its leader; the tasks are those of `leader::serve`.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use api_client::{RequestPolicy, Retries};
 use bus::Bus;
 use service_kit::Kit;
 
-use crate::{Args, cluster::Cluster, driver::Driver, metrics::Metrics};
+use crate::{args::Args, cluster::Cluster, manager::Manager, metrics::Metrics};
 
 /// The name of the service, of its Lease and of its connections.
 const SERVICE: &str = "barrier-manager";
 
-/// The driver has its own retries. At most 32 concurrent requests: enough for fifty pods at once, without a flood of
+/// The machine has its own retries. At most 32 concurrent requests: enough for fifty pods at once, without a flood of
 /// the API server.
 const POLICY: RequestPolicy = RequestPolicy {
     retries: Retries::None,
@@ -30,11 +32,12 @@ pub async fn run(args: Args, mut kit: Kit) -> anyhow::Result<()> {
         .context("failed to set the bus up")?;
     let cluster = Cluster::new(client, args.streaming_lists);
     let metrics = Metrics::register(kit.admin.registry());
-    let (state, stuck_after) = (kit.admin.state(), args.stuck_after());
+    let state = kit.admin.state();
+    let stuck_after = Duration::from_secs(args.stuck_after_seconds.get().into());
     let work = move || {
-        let driver = Driver::new(cluster.clone(), metrics.clone(), state.clone(), stuck_after);
+        let manager = Manager::new(cluster.clone(), metrics.clone(), state.clone(), stuck_after);
         let bus = bus.clone();
-        async move { driver.run(&bus).await.context("the driver failed") }
+        async move { manager.run(&bus).await.context("the manager failed") }
     };
     leader::serve(&args.leader, SERVICE, kit, work).await
 }

@@ -8,22 +8,24 @@ use std::future::ready;
 
 pub(crate) use api_client::WriteError;
 use api_client::{ObjectKey, WatchEvent, watch};
+use crr_rules::{PodView, Write, WriteResult};
 use futures::{Stream, StreamExt};
+use jiff::Timestamp;
 use k8s_api::crd::ContainerRecreateRequest;
 use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Client,
+    Api, Client, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
     runtime::watcher,
 };
 use model::{
     crr::{Crr, CrrStatus},
-    ids::{CrrKey, CrrUid, PodKey},
+    error_chain::ErrorChain,
+    ids::{CrrKey, PodKey},
     labels,
 };
 use serde_json::{Value, json};
-
-use crr_rules::PodView;
+use tracing::warn;
 
 #[derive(Clone)]
 pub(crate) struct Cluster {
@@ -80,50 +82,59 @@ impl Cluster {
         api_client::watch_config(self.streaming_lists)
     }
 
-    /// Writes the whole status of the object of this version. Returns the object as written.
-    pub(crate) async fn write_status(
+    /// Carries out a write that was decided on this CRR, and returns what was written.
+    pub(crate) async fn write(
         &self,
-        crr: &CrrKey,
-        version: &str,
+        crr: &Crr,
+        write: &Write,
+        now: Timestamp,
+    ) -> Result<WriteResult, WriteError> {
+        let object = match write {
+            Write::Status(status) => self.write_status(crr, status).await?,
+            Write::AddFinalizer => self.add_finalizer(crr).await?,
+            Write::Close => self.close(crr).await?,
+            Write::Delete => {
+                self.delete(crr).await?;
+                return Ok(WriteResult::Deleted);
+            }
+            Write::Gate(gate) => {
+                let uid = crr.pod_uid.as_ref().ok_or(WriteError::Gone)?;
+                let view = self.write_gate(&crr.pod, uid, gate, now).await?;
+                return Ok(WriteResult::Gate(view));
+            }
+        };
+        Ok(WriteResult::Crr(crr_of(&object).map(Box::new)))
+    }
+
+    /// Writes the whole status of the object of this version.
+    async fn write_status(
+        &self,
+        crr: &Crr,
         status: &CrrStatus,
     ) -> Result<ContainerRecreateRequest, WriteError> {
         let patch = json!({
-            "metadata": { "resourceVersion": version },
+            "metadata": { "resourceVersion": crr.version },
             "status": k8s_api::convert::status_json(status),
         });
-        let parameters = PatchParams::default();
-        let api = self.crrs(crr);
+        let (name, parameters) = (crr.key.name.as_str(), PatchParams::default());
+        let api = self.crrs(&crr.key);
         Ok(api
-            .patch_status(crr.name.as_str(), &parameters, &Patch::Merge(&patch))
+            .patch_status(name, &parameters, &Patch::Merge(&patch))
             .await?)
     }
 
     /// Adds our finalizer to the object of this version.
-    pub(crate) async fn add_finalizer(
-        &self,
-        crr: &Crr,
-        version: &str,
-    ) -> Result<ContainerRecreateRequest, WriteError> {
-        let ours = [labels::UNREADY_ACQUIRED];
-        let finalizers: Vec<_> = crr
-            .finalizers
-            .iter()
-            .map(String::as_str)
-            .chain(ours)
-            .collect();
+    async fn add_finalizer(&self, crr: &Crr) -> Result<ContainerRecreateRequest, WriteError> {
+        let mut finalizers = crr.finalizers.clone();
+        finalizers.push(labels::UNREADY_ACQUIRED.to_owned());
         let patch = json!({
-            "metadata": { "resourceVersion": version, "finalizers": finalizers },
+            "metadata": { "resourceVersion": crr.version, "finalizers": finalizers },
         });
         self.patch(&crr.key, &patch).await
     }
 
-    /// Removes the `active` label and our finalizer. A version is needed only for the finalizers: other writers change
-    /// that list.
-    pub(crate) async fn close(
-        &self,
-        crr: &Crr,
-        version: &str,
-    ) -> Result<ContainerRecreateRequest, WriteError> {
+    /// Removes the `active` label and our finalizer. Only the finalizers need a version: other writers change that list.
+    async fn close(&self, crr: &Crr) -> Result<ContainerRecreateRequest, WriteError> {
         let mut metadata = json!({
             "uid": crr.uid.as_str(),
             "labels": { labels::CRR_ACTIVE: null },
@@ -132,7 +143,7 @@ impl Cluster {
             let mut others = crr.finalizers.clone();
             others.retain(|finalizer| finalizer != labels::UNREADY_ACQUIRED);
             metadata["finalizers"] = json!(others);
-            metadata["resourceVersion"] = json!(version);
+            metadata["resourceVersion"] = json!(crr.version);
         }
         self.patch(&crr.key, &json!({ "metadata": metadata })).await
     }
@@ -149,18 +160,17 @@ impl Cluster {
             .await?)
     }
 
-    pub(crate) async fn delete(&self, crr: &CrrKey, uid: &CrrUid) -> Result<(), WriteError> {
+    async fn delete(&self, crr: &Crr) -> Result<(), WriteError> {
         let preconditions = Preconditions {
-            uid: Some(uid.to_string()),
+            uid: Some(crr.uid.to_string()),
             ..Preconditions::default()
         };
         let parameters = DeleteParams {
             preconditions: Some(preconditions),
             ..DeleteParams::default()
         };
-        self.crrs(crr)
-            .delete(crr.name.as_str(), &parameters)
-            .await?;
+        let name = crr.key.name.as_str();
+        self.crrs(&crr.key).delete(name, &parameters).await?;
         Ok(())
     }
 
@@ -175,6 +185,16 @@ pub(crate) fn crr_key(key: &ObjectKey) -> CrrKey {
         namespace: key.namespace.as_str().into(),
         name: key.name.as_str().into(),
     }
+}
+
+/// The CRR of an object; `None` if it lacks what the API server always sets, which is logged.
+pub(crate) fn crr_of(object: &ContainerRecreateRequest) -> Option<Crr> {
+    k8s_api::convert::crr_from_object(object)
+        .inspect_err(|error| {
+            let (ns, crr) = (object.namespace(), object.name_any());
+            warn!(ns, crr, error = %ErrorChain(error), "CRR cannot be read");
+        })
+        .ok()
 }
 
 #[cfg(test)]

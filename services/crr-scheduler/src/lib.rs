@@ -1,17 +1,15 @@
 //! Brings every ContainerRecreateRequest to its end.
 //!
-//! Owns the loop of wait, decide, store, act, report around `crr-rules`. It decides nothing itself, touches
-//! no container, and only the leader of its replicas works.
+//! Owns the loop around `crr-rules`: wait, decide, act, report. It decides nothing itself, touches no container, and only
+//! the leader among its replicas works.
 
 mod args;
 mod cluster;
-mod crrs;
-mod driver;
-mod gates;
+mod effects;
 mod metrics;
-mod presence;
+mod readiness_gates;
 mod run;
-mod tracked;
+mod scheduler;
 
 pub use args::Args;
 pub use run::run;

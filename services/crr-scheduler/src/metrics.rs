@@ -1,57 +1,42 @@
-//! What the crr-scheduler counts.
+//! Metrics of the crr-scheduler.
 
+use api_client::WriteError;
 use jiff::Timestamp;
-use model::{crr::Crr, phase::ContainerPhase};
+use model::{crr::Crr, order::Answer, phase::ContainerPhase};
+use order_rules::Silence;
 use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    metrics::{gauge::Gauge, histogram::Histogram},
     registry::Registry,
 };
+use service_kit::metrics::{self, CounterBy};
 
-type ByResult = Family<[(&'static str, &'static str); 1], Counter>;
-
-/// Counters and gauges; labels are bounded.
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    pub(crate) active: Gauge,
-    /// `result`: `succeeded` or `failed`.
-    completed: ByResult,
-    /// `result`: `accepted`, `done`, `refused`, `silent`.
-    orders: ByResult,
-    /// `result`: `ok`, `conflict`, `gone`, `failed`.
-    writes: ByResult,
+    active: Gauge,
+    /// `succeeded` or `failed`.
+    completed: CounterBy,
+    /// `accepted`, `done`, `refused`, `silent`.
+    orders: CounterBy,
+    /// `ok`, `conflict`, `gone`, `failed`.
+    writes: CounterBy,
     duration: Histogram,
 }
 
+// === impl Metrics ===
+
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        // Seconds from creation to completion: a kubelet's relist is 1 s, its back-off goes to 300 s.
-        let buckets = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0];
-        let metrics = Self {
-            active: Gauge::default(),
-            completed: Family::default(),
-            orders: Family::default(),
-            writes: Family::default(),
-            duration: Histogram::new(buckets),
-        };
-        let registry = registry.sub_registry_with_prefix("crr_scheduler");
-        registry.register("active", "CRRs that have not ended", metrics.active.clone());
-        registry.register(
-            "completed",
-            "CRRs that ended, by result",
-            metrics.completed.clone(),
-        );
-        registry.register(
-            "orders",
-            "Orders sent, by the answer's kind",
-            metrics.orders.clone(),
-        );
-        registry.register("writes", "API writes, by result", metrics.writes.clone());
-        registry.register(
-            "duration_seconds",
-            "Time from a CRR's creation to its completion",
-            metrics.duration.clone(),
-        );
-        metrics
+        // A kubelet's relist is 1 s, its back-off goes to 300 s.
+        let bounds = [0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 300.0];
+        let help = "Time from a CRR's creation to its completion";
+        let mut all = metrics::Metrics::new(registry, "crr_scheduler");
+        Self {
+            active: all.gauge("active", "CRRs that have not ended"),
+            completed: all.counter_by("result", "completed", "CRRs that ended, by result"),
+            orders: all.counter_by("result", "orders", "Orders sent, by the answer's kind"),
+            writes: all.counter_by("result", "writes", "API writes, by result"),
+            duration: all.seconds("duration", help, bounds),
+        }
     }
 
     /// Counts a CRR whose end is stored: a write that failed and is tried again counts nothing.
@@ -59,16 +44,26 @@ impl Metrics {
         let mut states = crr.status.containers.iter();
         let has_succeeded = states.all(|state| state.phase == ContainerPhase::Succeeded);
         let result = if has_succeeded { "succeeded" } else { "failed" };
-        self.completed.get_or_create(&[("result", result)]).inc();
+        self.completed.count(result);
         self.duration
             .observe(now.duration_since(crr.created_at).as_secs_f64());
     }
 
-    pub(crate) fn count_order(&self, result: &'static str) {
-        self.orders.get_or_create(&[("result", result)]).inc();
+    pub(crate) fn set_active(&self, active: usize) {
+        self.active.set(i64::try_from(active).unwrap_or(i64::MAX));
     }
 
-    pub(crate) fn count_write(&self, result: &'static str) {
-        self.writes.get_or_create(&[("result", result)]).inc();
+    pub(crate) fn count_order(&self, result: &Result<Answer, Silence>) {
+        let result = match result {
+            Ok(Answer::Accepted) => "accepted",
+            Ok(Answer::Refused(_)) => "refused",
+            Ok(Answer::Done { .. }) => "done",
+            Err(_) => "silent",
+        };
+        self.orders.count(result);
+    }
+
+    pub(crate) fn count_write(&self, error: Option<&WriteError>) {
+        self.writes.count(error.map_or("ok", WriteError::kind));
     }
 }

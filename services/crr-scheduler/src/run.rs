@@ -5,12 +5,14 @@ use api_client::{RequestPolicy, Retries};
 use bus::Bus;
 use service_kit::{Kit, StateCell};
 
-use crate::{Args, cluster::Cluster, driver::Driver, gates::open_gates, metrics::Metrics};
+use crate::{
+    Args, cluster::Cluster, metrics::Metrics, readiness_gates::open_gates, scheduler::Scheduler,
+};
 
 /// The name of the service, of its Lease and of its connections.
 const SERVICE: &str = "crr-scheduler";
 
-/// The driver has its own retries. At most 16 concurrent requests: a burst must not overload the API server.
+/// The machine has its own retries. At most 16 concurrent requests: a burst must not overload the API server.
 const POLICY: RequestPolicy = RequestPolicy {
     retries: Retries::None,
     at_once: Some(16),
@@ -41,9 +43,9 @@ async fn drive(
     state: StateCell,
 ) -> anyhow::Result<()> {
     let gates = open_gates(cluster.clone());
-    let driver = Driver::new(cluster, bus, metrics, state);
+    let scheduler = Scheduler::new(cluster, bus, metrics, state);
     tokio::select! {
-        end = driver.run() => end.context("the driver failed"),
+        end = scheduler.run() => end.context("the scheduler failed"),
         () = gates => bail!("the watch of gated pods has ended"),
     }
 }

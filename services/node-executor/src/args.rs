@@ -1,8 +1,9 @@
 //! The flags of the node-executor.
 
-use std::{num::NonZeroUsize, path::PathBuf};
+use std::{num::NonZeroUsize, path::PathBuf, thread::available_parallelism, time::Duration};
 
 use clap::Parser;
+use node_rules::Settings;
 use service_kit::{HasKitArgs, KitArgs};
 
 /// Carries orders out on this node: runs hooks and stops containers through the container runtime.
@@ -24,12 +25,8 @@ pub struct Args {
     pub cri_socket: Option<PathBuf>,
 
     /// Where the journal is kept; on the node itself, so that it outlives the pod.
-    #[arg(
-        long,
-        env = "PODWRIGHT_DATA_DIR",
-        default_value = "/var/lib/podwright",
-        value_name = "DIR"
-    )]
+    #[arg(long, env = "PODWRIGHT_DATA_DIR", value_name = "DIR")]
+    #[arg(default_value = "/var/lib/podwright")]
     pub data_dir: PathBuf,
 
     /// At most so many hooks and stops at once; without it as many as there are processors.
@@ -37,22 +34,28 @@ pub struct Args {
     pub max_concurrent_stops: Option<NonZeroUsize>,
 
     /// So many hours a finished order is remembered.
-    #[arg(
-        long,
-        env = "PODWRIGHT_RETENTION_HOURS",
-        default_value_t = 24,
-        value_name = "HOURS"
-    )]
+    #[arg(long, env = "PODWRIGHT_RETENTION_HOURS", value_name = "HOURS")]
+    #[arg(default_value_t = 24)]
     pub retention_hours: u32,
 
     /// So many seconds running stops may take to finish when the process is asked to end.
-    #[arg(
-        long,
-        env = "PODWRIGHT_DRAIN_SECONDS",
-        default_value_t = 20,
-        value_name = "SECONDS"
-    )]
+    #[arg(long, env = "PODWRIGHT_DRAIN_SECONDS", value_name = "SECONDS")]
+    #[arg(default_value_t = 20)]
     pub drain_seconds: u32,
+}
+
+// === impl Args ===
+
+impl Args {
+    pub(crate) fn settings(&self) -> Settings {
+        let processors = available_parallelism().map_or(1, NonZeroUsize::get);
+        let max_concurrent_stops = self.max_concurrent_stops;
+        Settings {
+            max_concurrent_stops: max_concurrent_stops.map_or(processors, NonZeroUsize::get),
+            retention: Duration::from_secs(u64::from(self.retention_hours) * 3600),
+            ..Settings::default()
+        }
+    }
 }
 
 impl HasKitArgs for Args {

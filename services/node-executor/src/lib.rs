@@ -1,23 +1,21 @@
-//! Carries orders out on one node: stops containers through the runtime, with a journal that outlives crashes.
+//! Carries out orders on one node: stops containers through the runtime, with a journal that survives crashes.
 //!
 //! Owns the loop around `node-rules`: wait, decide, store, act, report. It holds no Kubernetes credential:
-//! it talks to the bus, to the runtime's CRI socket and to its own journal.
+//! it uses the bus, the runtime's CRI socket and its own journal.
 
 mod args;
-mod cri;
-mod driver;
-mod drops;
-mod health;
-mod hooks;
+mod launches;
 mod metrics;
 mod orders;
-mod outside;
 mod presence;
 mod run;
-mod socket;
-mod starts;
-mod store;
-mod unfinished;
+mod runtime;
 
 pub use args::Args;
 pub use run::run;
+
+/// Gives a task that cannot fail the result type of the kit's tasks.
+async fn infallible(task: impl Future<Output = ()>) -> anyhow::Result<()> {
+    task.await;
+    Ok(())
+}

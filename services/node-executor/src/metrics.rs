@@ -1,28 +1,26 @@
-//! What the node-executor counts.
+//! Metrics of the node-executor.
 
 use std::time::Duration;
 
-use model::order::{DropAnswer, OrderAnswer, Refusal, StopOutcome};
+use model::order::{Answer, Outcome, Refusal};
 use node_rules::HookResult;
 use prometheus_client::{
-    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
-    registry::{Registry, Unit},
+    metrics::{gauge::Gauge, histogram::Histogram},
+    registry::Registry,
 };
+use service_kit::metrics::{self, CounterBy};
 
-type Labelled = Family<[(&'static str, &'static str); 1], Counter>;
-
-/// Counters, gauges and histograms; labels are bounded.
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    answers: Labelled,
-    hooks: Labelled,
-    stops: Labelled,
-    reports: Labelled,
-    drops: Labelled,
-    starts: Labelled,
-    /// Accepted and not finished.
+    answers: CounterBy,
+    hooks: CounterBy,
+    stops: CounterBy,
+    /// `acknowledged` or `unacknowledged`.
+    pub(crate) reports: CounterBy,
+    removals: CounterBy,
+    /// `told` or `lost`.
+    pub(crate) starts: CounterBy,
     pub(crate) unfinished: Gauge,
-    /// With a hook or a stop running.
     pub(crate) acting: Gauge,
     stop_duration: Histogram,
     commit_duration: Histogram,
@@ -32,81 +30,34 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            answers: Labelled::default(),
-            hooks: Labelled::default(),
-            stops: Labelled::default(),
-            reports: Labelled::default(),
-            drops: Labelled::default(),
-            starts: Labelled::default(),
-            unfinished: Gauge::default(),
-            acting: Gauge::default(),
-            // A container may take its whole grace: the default of Kubernetes is 30 s.
-            stop_duration: Histogram::new([
-                0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0,
-            ]),
-            // A commit waits for the disk twice at most.
-            commit_duration: Histogram::new([
-                0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0,
-            ]),
-        };
-        metrics.name_in(registry.sub_registry_with_prefix("node_executor"));
-        metrics
+        let starts = "Starts of containers behind launch barriers, by whether the bus took them";
+        let acting = "Orders with a hook or a stop running";
+        let stop = "Time from an order's acceptance to its end";
+        // A container may take its whole grace: the default of Kubernetes is 30 s.
+        let stop_bounds = [0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
+        let commit = "Time that one durable commit of the journal takes";
+        // A commit waits for the disk twice at most.
+        let commit_bounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 1.0];
+        let mut all = metrics::Metrics::new(registry, "node_executor");
+        Self {
+            answers: all.counter_by("kind", "answers", "Answers to orders, by kind"),
+            removals: all.counter_by("result", "drops", "Removals of dead instances, by result"),
+            starts: all.counter_by("result", "starts", starts),
+            hooks: all.counter_by("result", "hooks", "preStop hooks that ended, by result"),
+            stops: all.counter_by("outcome", "stops", "Orders that ended, by outcome"),
+            reports: all.counter_by("result", "reports", "Reports sent, by result"),
+            unfinished: all.gauge("orders_unfinished", "Orders accepted and not finished"),
+            acting: all.gauge("orders_acting", acting),
+            stop_duration: all.seconds("stop_duration", stop, stop_bounds),
+            commit_duration: all.seconds("journal_commit_duration", commit, commit_bounds),
+        }
     }
 
-    fn name_in(&self, registry: &mut Registry) {
-        registry.register(
-            "answers",
-            "Answers to orders, by kind",
-            self.answers.clone(),
-        );
-        registry.register(
-            "drops",
-            "Drops of dead instances, by result",
-            self.drops.clone(),
-        );
-        let help = "Starts of containers behind launch barriers, by whether the bus took them";
-        registry.register("starts", help, self.starts.clone());
-        registry.register(
-            "hooks",
-            "preStop hooks that ended, by result",
-            self.hooks.clone(),
-        );
-        registry.register("stops", "Orders that ended, by outcome", self.stops.clone());
-        registry.register("reports", "Reports sent, by result", self.reports.clone());
-        registry.register(
-            "orders_unfinished",
-            "Orders accepted and not finished",
-            self.unfinished.clone(),
-        );
-        registry.register(
-            "orders_acting",
-            "Orders with a hook or a stop running",
-            self.acting.clone(),
-        );
-        registry.register_with_unit(
-            "stop_duration",
-            "Time from an order's acceptance to its end",
-            Unit::Seconds,
-            self.stop_duration.clone(),
-        );
-        registry.register_with_unit(
-            "journal_commit_duration",
-            "Time that one durable commit of the journal takes",
-            Unit::Seconds,
-            self.commit_duration.clone(),
-        );
-    }
-
-    pub(crate) fn count_start(&self, result: &'static str) {
-        self.starts.get_or_create(&[("result", result)]).inc();
-    }
-
-    pub(crate) fn count_answer(&self, answer: &OrderAnswer) {
+    pub(crate) fn count_answer(&self, answer: &Answer) {
         let kind = match answer {
-            OrderAnswer::Accepted => "accepted",
-            OrderAnswer::Done { .. } => "done",
-            OrderAnswer::Refused(refusal) => match refusal {
+            Answer::Accepted => "accepted",
+            Answer::Done { .. } => "done",
+            Answer::Refused(refusal) => match refusal {
                 Refusal::NoSuchPod => "refused_no_such_pod",
                 Refusal::NoSuchContainer => "refused_no_such_container",
                 Refusal::OtherInstance { .. } => "refused_other_instance",
@@ -117,15 +68,15 @@ impl Metrics {
                 Refusal::Invalid { .. } => "refused_invalid",
             },
         };
-        self.answers.get_or_create(&[("kind", kind)]).inc();
+        self.answers.count(kind);
     }
 
-    pub(crate) fn count_drop(&self, answer: &DropAnswer) {
+    pub(crate) fn count_removal(&self, answer: &Answer) {
         let result = match answer {
-            DropAnswer::Dropped { .. } => "dropped",
-            DropAnswer::Refused(_) => "refused",
+            Answer::Done { .. } | Answer::Accepted => "dropped",
+            Answer::Refused(_) => "refused",
         };
-        self.drops.get_or_create(&[("result", result)]).inc();
+        self.removals.count(result);
     }
 
     pub(crate) fn count_hook(&self, result: &HookResult) {
@@ -134,26 +85,18 @@ impl Metrics {
             HookResult::Failed { .. } => "failed",
             HookResult::CutOff => "cut_off",
         };
-        self.hooks.get_or_create(&[("result", result)]).inc();
+        self.hooks.count(result);
     }
 
-    pub(crate) fn count_stop(&self, outcome: &StopOutcome, took: Duration) {
+    pub(crate) fn count_stop(&self, outcome: &Outcome, took: Duration) {
         let outcome = match outcome {
-            StopOutcome::Stopped { .. } => "stopped",
-            StopOutcome::Gone => "gone",
-            StopOutcome::Failed { .. } => "failed",
+            Outcome::Stopped { .. } => "stopped",
+            Outcome::Gone => "gone",
+            Outcome::Failed { .. } => "failed",
+            Outcome::Removed { .. } => "removed",
         };
-        self.stops.get_or_create(&[("outcome", outcome)]).inc();
+        self.stops.count(outcome);
         self.stop_duration.observe(took.as_secs_f64());
-    }
-
-    pub(crate) fn count_report(&self, is_acknowledged: bool) {
-        let result = if is_acknowledged {
-            "acknowledged"
-        } else {
-            "unacknowledged"
-        };
-        self.reports.get_or_create(&[("result", result)]).inc();
     }
 
     pub(crate) fn observe_commit(&self, took: Duration) {

@@ -1,75 +1,43 @@
-//! Orders from the bus: stops to the driver, drops to the dropper.
+//! Orders: from the bus to the runtime, with a journal between them.
 //!
-//! Owns the subscription. It ends when the shutdown begins: from then on the node is not there for orders.
+//! Owns the order loop, its IO, the inlet and the journal. `node-rules` decides.
 
-use bus::{Bus, Reply, SubscribeError};
-use model::{
-    error_chain::ErrorChain,
-    ids::NodeName,
-    order::{NodeAnswer, NodeOrder, StopOrder},
-};
-use service_kit::Shutdown;
-use tokio::{select, sync::mpsc, task::JoinSet};
-use tracing::warn;
+mod inlet;
+mod io;
+mod journal;
+mod order_loop;
+mod report;
 
-use crate::drops::Dropper;
+mod hooks;
+mod removal;
 
-/// An order and the way back to who sent it.
-pub(crate) struct Incoming<R> {
-    pub(crate) order: StopOrder,
-    pub(crate) trace_parent: Option<String>,
-    pub(crate) reply: R,
-}
+use anyhow::Context;
+use node_rules::Settings;
+use service_kit::Kit;
+use tokio::sync::mpsc;
 
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum OrdersError {
-    #[error("failed to listen for orders")]
-    Subscribe(#[source] SubscribeError),
-    #[error("the bus has closed the subscription")]
-    Closed,
-}
+use self::order_loop::OrderLoop;
+pub(crate) use self::{io::RealNodeIo, journal::Journal, report::Report};
 
-/// Passes orders on until the shutdown.
-pub(crate) async fn consume_orders(
-    bus: Bus,
-    node: NodeName,
-    tx: mpsc::Sender<Incoming<Reply<NodeAnswer>>>,
-    dropper: Dropper,
-    shutdown: Shutdown,
-) -> Result<(), OrdersError> {
-    let mut deliveries = bus
-        .serve_orders(&node)
-        .await
-        .map_err(OrdersError::Subscribe)?;
-    let mut drops = JoinSet::new();
-    loop {
-        let delivery = select! {
-            () = shutdown.wait() => return Ok(()),
-            Some(_) = drops.join_next() => continue,
-            delivery = deliveries.next() => delivery.ok_or(OrdersError::Closed)?,
-        };
-        let trace_parent = delivery.traceparent;
-        match delivery.message {
-            NodeOrder::Stop(order) => {
-                let incoming = Incoming {
-                    order,
-                    trace_parent,
-                    reply: delivery.reply,
-                };
-                if tx.send(incoming).await.is_err() {
-                    return Ok(()); // The driver has ended, and its end says why.
-                }
-            }
-            NodeOrder::Drop(order) => {
-                let (dropper, reply) = (dropper.clone(), delivery.reply);
-                drops.spawn(async move {
-                    let answer = dropper.drop_dead(&order, trace_parent.as_deref()).await;
-                    if let Err(error) = reply.send(answer.into()).await {
-                        // Whoever asked will ask again.
-                        warn!(error = %ErrorChain(&error), "Answer was not sent");
-                    }
-                });
-            }
-        }
-    }
+/// Orders that may wait for the loop before the inlet waits.
+const INCOMING: usize = 1024;
+
+/// Adds the tasks that receive orders and carry them out.
+pub(crate) fn add_tasks(
+    kit: &mut Kit,
+    io: RealNodeIo,
+    journal: Journal,
+    settings: Settings,
+    report: Report,
+) {
+    let (tx, incoming) = mpsc::channel(INCOMING);
+    let inlet = inlet::consume_orders(io.bus.clone(), io.node.clone(), tx, kit.shutdown.clone());
+    kit.tasks.add("order-inlet", async {
+        inlet.await.context("failed to receive orders")
+    });
+    let order_loop = OrderLoop::new(settings, journal, io, report);
+    let run = order_loop.run(incoming, kit.shutdown.clone());
+    kit.tasks.add("order-loop", async {
+        run.await.context("the order loop failed")
+    });
 }

@@ -1,6 +1,6 @@
-//! Signs of life on the bus.
+//! Presence messages on the bus.
 //!
-//! Owns their period and content. They may be lost; nothing but warnings depends on them.
+//! Owns their period and content. They may be lost; only warnings depend on them.
 
 use std::time::Duration;
 
@@ -14,14 +14,13 @@ use service_kit::{Shutdown, backoff::Backoff};
 use tokio::{select, sync::watch, time::sleep};
 use tracing::warn;
 
-/// Every 10 s on average; the jitter keeps the nodes of a cluster apart.
+/// Every 10 s on average; the jitter spreads the nodes of a cluster.
 const MIN_PERIOD: Duration = Duration::from_secs(8);
 const JITTER: Duration = Duration::from_secs(4);
 
 const BOOT_ID_FILE: &str = "/proc/sys/kernel/random/boot_id";
 
-/// What the signs of life tell.
-pub(crate) struct Teller {
+pub(crate) struct PresencePublisher {
     pub(crate) bus: Bus,
     pub(crate) node: NodeName,
     pub(crate) boot_id: BootId,
@@ -29,19 +28,16 @@ pub(crate) struct Teller {
     pub(crate) orders_held: watch::Receiver<u32>,
 }
 
-/// The kernel's id of this boot.
-///
-/// # Errors
-/// The kernel does not tell it.
+/// Reads the kernel's id of this boot.
 pub(crate) async fn load_boot_id() -> std::io::Result<BootId> {
     let text = tokio::fs::read_to_string(BOOT_ID_FILE).await?;
     Ok(BootId::new(text.trim()))
 }
 
-// === impl Teller ===
+// === impl PresencePublisher ===
 
-impl Teller {
-    /// Publishes until the shutdown; at once when the runtime comes or goes.
+impl PresencePublisher {
+    /// Publishes until the shutdown; immediately when the runtime appears or disappears.
     pub(crate) async fn publish_presence(mut self, shutdown: Shutdown) {
         let mut jitter = Backoff::new(JITTER, JITTER);
         loop {
@@ -52,11 +48,11 @@ impl Teller {
                 runtime: self.runtime.borrow_and_update().clone(),
                 orders_held: *self.orders_held.borrow(),
             };
-            // What is published while the bus is away would come late, and all at once.
+            // Messages queued while the bus is disconnected would arrive late, and all at once.
             if self.bus.is_connected()
                 && let Err(error) = self.bus.publish_presence(&presence).await
             {
-                warn!(error = %ErrorChain(&error), "Presence was not published");
+                warn!(error = %ErrorChain(&error), "Failed to publish presence");
             }
             select! {
                 () = shutdown.wait() => return,

@@ -1,289 +1,216 @@
-//! The world: one queue of moments, one source of chance, and the rules that must hold whatever happens.
+//! The world of one history: time, randomness, the API server, the nodes' pods, the bus and the processes.
 //!
-//! Owns time, chance, faults and the judgement. What happens at a moment is in `happen.rs`.
+//! Owns the state and the passing of time. The machines under test are in `shell/`; nothing here decides for them.
 
-mod happen;
-mod moment;
+mod bus;
+mod disturb;
+mod kubelet;
+mod process;
+mod runtime;
+mod users;
+mod watches;
+mod writes;
 
 use std::{
-    cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
+    collections::{BTreeMap, BTreeSet, VecDeque},
     time::Duration,
 };
 
-use jiff::Timestamp;
-use model::{
-    crr::{Crr, CrrContainer, CrrStatus, Fence, Strategy},
-    ids::{ContainerId, ContainerName, CrrKey},
-    order::PreStop,
-    phase::{ContainerPhase, CrrPhase},
-};
+use model::ids::PodUid;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 
-use crate::{executor::Executor, pod, pod::RealPod, scheduler::Memory};
-use moment::Moment;
+pub(crate) use self::{
+    kubelet::stays_ended,
+    process::{Host, Shell},
+    users::FOREIGN_FINALIZER,
+    watches::{Selector, Shown},
+};
+use self::{runtime::Sandbox, watches::Watches};
+use crate::{
+    Failure, Mode, Options,
+    api_server::ApiServer,
+    brief,
+    checks::{Ledger, Violation},
+    coverage::Coverage,
+    fault::Fault,
+    plant::Plant,
+    scenario::Setup,
+    schedule::Schedule,
+    shell::{executor::Executor, manager::Manager, scheduler::Scheduler},
+};
 
-/// Faults happen until then; after that everything has to come to its end.
-const FAULTS_UNTIL: Duration = Duration::from_secs(90);
+/// Faults happen until then; afterwards everything has to come to its end.
+pub(crate) const FAULTS_UNTIL: Duration = Duration::from_secs(120);
 
-/// By then the CRR must have ended.
-const END: Duration = Duration::from_secs(600);
+/// By then every request has ended and everything is forgotten.
+const END: Duration = Duration::from_secs(2 * 3600);
 
-/// The containers that the CRR names.
-const NAMES: [&str; 2] = ["app", "proxy"];
+/// How many lines a trace keeps.
+const TRACE_LINES: usize = 60;
 
-/// A bug planted on purpose: the simulation has to find it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Plant {
-    Nothing,
-    /// The executor stops whatever instance is the newest.
-    NoFence,
-}
-
-/// How a history ended, when all rules held.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
-    pub status: CrrStatus,
-    pub crashes: u32,
-    pub took: Duration,
-}
-
-/// A rule that was broken.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Violation {
-    /// The CRR has not ended though all faults did.
-    NeverEnded { status: Box<CrrStatus> },
-    /// An instance was stopped that the CRR does not name.
-    ForeignInstanceStopped {
-        container: ContainerName,
-        id: ContainerId,
-    },
-    /// A hook whose end was journaled ran again, or ran after the stop.
-    HookRanAfterItsEnd { container: ContainerName },
-    /// The status says that we stopped it, and we did not.
-    FalseKill { container: ContainerName },
-    /// A container is Succeeded while pod status shows the instance that was to be replaced.
-    SucceededTooEarly { container: ContainerName },
-}
-
-/// Everything there is.
+/// Everything of one history.
 pub(crate) struct World {
     rng: StdRng,
-    pub(crate) now: Timestamp,
-    start: Timestamp,
-    queue: BinaryHeap<Reverse<(Timestamp, u64, Moment)>>,
-    sequence: u64,
-    plant: Plant,
-    pub(crate) crr: Crr,
-    pub(crate) pod: RealPod,
-    /// `None` while the scheduler is down.
-    pub(crate) scheduler: Option<Memory>,
-    pub(crate) scheduler_life: u32,
-    pub(crate) executor: Executor,
-    /// Instances that ended because we stopped them.
-    pub(crate) stopped_by_us: Vec<(ContainerName, ContainerId)>,
-    /// Instances that ended by themselves.
-    pub(crate) crashed_alone: Vec<ContainerId>,
-    pub(crate) hooks_ended: BTreeMap<ContainerName, u32>,
-    pub(crate) crashes: u32,
-    pub(crate) violation: Option<Violation>,
+    pub(crate) now: Duration,
+    schedule: Schedule,
+    pub(crate) options: Options,
+    pub(crate) api: ApiServer,
+    watches: Watches,
+    pub(crate) sandboxes: BTreeMap<PodUid, Sandbox>,
+    pub(crate) schedulers: Vec<Scheduler>,
+    pub(crate) executors: Vec<Executor>,
+    pub(crate) manager: Manager,
+    /// No message of the schedulers passes.
+    is_bus_away: bool,
+    pub(crate) ledger: Ledger,
+    pub(crate) coverage: Coverage,
+    trace: Option<VecDeque<String>>,
+    counter: u64,
 }
 
-/// Runs one history.
-///
-/// # Errors
-/// The first rule that was broken.
-pub fn run(seed: u64, plant: Plant) -> Result<Outcome, Box<Violation>> {
-    let mut world = World::new(seed, plant);
-    world.begin();
-    while let Some(Reverse((at, _, moment))) = world.queue.pop() {
-        if at > world.start + END {
-            break;
-        }
-        world.now = at;
-        world.happen(moment);
-        if let Some(violation) = world.violation.take() {
-            return Err(Box::new(violation));
-        }
-    }
-    world.judge().map_err(Box::new)
+/// `count` milliseconds.
+pub(crate) const fn ms(count: u64) -> Duration {
+    Duration::from_millis(count)
 }
 
 // === impl World ===
 
 impl World {
-    fn new(seed: u64, plant: Plant) -> Self {
-        let mut rng = StdRng::seed_from_u64(seed);
-        let start = Timestamp::UNIX_EPOCH + Duration::from_secs(1_000_000);
-        let pod = RealPod::new(&NAMES);
-        let containers = NAMES.iter().map(|name| CrrContainer {
-            name: ContainerName::new(*name),
-            pre_stop: rng.random_bool(0.5).then(|| PreStop::Exec {
-                command: vec!["sync".to_owned()],
-            }),
-            hook_fault: None,
-            fence: Some(Fence {
-                container_id: format!("sim://{name}-0")
-                    .parse()
-                    .expect("it is well formed"),
-                restart_count: 0,
-            }),
-        });
-        let crr = Crr {
-            key: CrrKey {
-                namespace: "shop".into(),
-                name: "restart".into(),
-            },
-            uid: "crr-uid".into(),
-            created_at: start,
-            is_being_deleted: false,
-            is_labelled_active: true,
-            finalizers: Vec::new(),
-            requested_by: None,
-            respects_back_off: true,
-            pod: pod::key(),
-            pod_uid: Some("pod-uid".into()),
-            node: Some("node-1".into()),
-            containers: containers.collect(),
-            strategy: Strategy {
-                is_ordered: rng.random_bool(0.5),
-                termination_grace: Some(Duration::from_secs(5)),
-                ..Strategy::default()
-            },
-            active_deadline: None,
-            ttl_after_finished: None,
-            status: CrrStatus::default(),
-            trace_parent: None,
-        };
+    /// Runs a history to its end.
+    ///
+    /// # Errors
+    /// The first violation.
+    pub(crate) fn run(options: Options, is_traced: bool) -> Result<Self, Box<Failure>> {
+        let mut rng = StdRng::seed_from_u64(options.seed);
+        let setup = (options.scenario.build)(&mut rng);
+        let mut world = Self::new(options, rng, &setup);
+        world.trace = is_traced.then(VecDeque::new);
+        world.begin(setup);
+        while let Some((at, action)) = world.schedule.next() {
+            if at > END {
+                break;
+            }
+            world.now = at;
+            world.api.now = at;
+            action(&mut world);
+            world.pump_watches();
+            if world.ledger.violation.is_some() {
+                break;
+            }
+        }
+        if world.ledger.violation.is_none() {
+            world.check_end();
+        }
+        match world.ledger.violation.take() {
+            None => Ok(world),
+            Some(violation) => Err(Box::new(Failure {
+                scenario: options.scenario.name,
+                seed: options.seed,
+                at: world.now,
+                violation,
+                trace: world.trace.unwrap_or_default().into(),
+            })),
+        }
+    }
+
+    fn new(options: Options, mut rng: StdRng, setup: &Setup) -> Self {
+        let mut host = || rng.random_range(0..1_000_000);
+        let schedulers = (0..2).map(|_| Scheduler::new(host())).collect();
+        let executors = (0..setup.nodes).map(|_| Executor::new(host(), setup.slots));
+        let executors = executors.collect();
+        let manager = Manager::new(host());
         Self {
             rng,
-            now: start,
-            start,
-            queue: BinaryHeap::new(),
-            sequence: 0,
-            plant,
-            crr,
-            pod,
-            scheduler: None,
-            scheduler_life: 0,
-            executor: Executor::new(),
-            stopped_by_us: Vec::new(),
-            crashed_alone: Vec::new(),
-            hooks_ended: BTreeMap::new(),
-            crashes: 0,
-            violation: None,
+            now: Duration::ZERO,
+            schedule: Schedule::default(),
+            options,
+            api: ApiServer::default(),
+            watches: Watches::default(),
+            sandboxes: BTreeMap::new(),
+            schedulers,
+            executors,
+            manager,
+            is_bus_away: false,
+            ledger: Ledger::default(),
+            coverage: Coverage::default(),
+            trace: None,
+            counter: 0,
         }
     }
 
-    fn begin(&mut self) {
-        self.after(Duration::ZERO, Moment::SchedulerStarts);
-        let delay = self.any(0, 3000);
-        self.after(delay, Moment::ExecutorStarts);
-        // In some histories a container ends by itself: the fence is for that.
-        if self.rng.random_bool(0.5) {
-            let name = ContainerName::new(NAMES[usize::from(self.rng.random_bool(0.5))]);
-            let delay = self.any(0, 4000);
-            self.after(delay, Moment::ContainerEndsAlone(name));
+    fn begin(&mut self, setup: Setup) {
+        self.coverage.count("scenario", self.options.scenario.name);
+        self.place_users(setup);
+        self.start::<Manager>(0);
+        self.start::<Scheduler>(0);
+        for node in 0..self.executors.len() {
+            self.start::<Executor>(node);
         }
+        self.plan_disturbances();
     }
 
-    /// Puts a moment into the future.
-    pub(crate) fn after(&mut self, delay: Duration, moment: Moment) {
-        self.sequence += 1;
-        self.queue
-            .push(Reverse((self.now + delay, self.sequence, moment)));
+    /// Lets something happen later.
+    pub(crate) fn after(&mut self, wait: Duration, action: impl FnOnce(&mut Self) + 'static) {
+        self.schedule.add(self.now + wait, Box::new(action));
     }
 
-    pub(crate) fn at(&mut self, time: Timestamp, moment: Moment) {
-        self.sequence += 1;
-        self.queue
-            .push(Reverse((time.max(self.now), self.sequence, moment)));
+    /// A random duration, in milliseconds.
+    pub(crate) fn between(&mut self, least: u64, most: u64) -> Duration {
+        ms(self.rng.random_range(least..=most))
     }
 
-    /// Any time between so many milliseconds.
-    pub(crate) fn any(&mut self, from: u64, to: u64) -> Duration {
-        Duration::from_millis(self.rng.random_range(from..=to))
+    pub(crate) fn is_likely(&mut self, probability: f64) -> bool {
+        self.rng.random_bool(probability)
     }
 
-    fn faults_happen(&self) -> bool {
-        self.now < self.start + FAULTS_UNTIL
+    /// True if that fault happens now.
+    pub(crate) fn fault(&mut self, fault: Fault) -> bool {
+        let happens = self.has_faults() && self.is_likely(fault.probability());
+        if happens {
+            self.coverage.count("fault", fault.name());
+        }
+        happens
     }
 
-    pub(crate) fn has(&self, plant: Plant) -> bool {
-        self.plant == plant
+    pub(crate) fn has_faults(&self) -> bool {
+        self.options.mode == Mode::Faults && self.now < FAULTS_UNTIL
     }
 
-    /// Whether something of that probability goes wrong now.
-    pub(crate) fn goes_wrong(&mut self, probability: f64) -> bool {
-        self.faults_happen() && self.rng.random_bool(probability)
+    /// True if that bug is planted; counts as a trigger.
+    pub(crate) fn is_planted(&self, plant: Plant) -> bool {
+        self.options.plant == Some(plant)
     }
 
-    /// Sends over the bus: perhaps never, perhaps twice, perhaps late.
-    pub(crate) fn send(&mut self, message: &Moment) {
-        if self.goes_wrong(0.15) {
+    /// A number that was not returned before.
+    pub(crate) fn next_number(&mut self) -> u64 {
+        self.counter += 1;
+        self.counter
+    }
+
+    pub(crate) fn fail(&mut self, violation: Violation) {
+        self.trace(|_| format!("VIOLATION {violation:?}"));
+        self.ledger.violation.get_or_insert(violation);
+    }
+
+    /// Adds a line to the trace, if there is one.
+    pub(crate) fn trace(&mut self, line: impl FnOnce(&Self) -> String) {
+        if self.trace.is_none() {
             return;
         }
-        let copies = if self.goes_wrong(0.15) { 2 } else { 1 };
-        for _ in 0..copies {
-            let slowest = if self.goes_wrong(0.1) { 5000 } else { 20 };
-            let delay = self.any(0, slowest);
-            self.after(delay, message.clone());
-        }
-    }
-
-    pub(crate) fn crash_scheduler(&mut self) {
-        self.crashes += 1;
-        self.scheduler = None;
-        self.scheduler_life += 1;
-        let delay = self.any(50, 12_000);
-        self.after(delay, Moment::SchedulerStarts);
-    }
-
-    pub(crate) fn crash_executor(&mut self) {
-        self.crashes += 1;
-        self.executor.crash();
-        let delay = self.any(50, 12_000);
-        self.after(delay, Moment::ExecutorStarts);
-    }
-
-    pub(crate) fn break_rule(&mut self, violation: Violation) {
-        self.violation.get_or_insert(violation);
-    }
-
-    fn judge(self) -> Result<Outcome, Violation> {
-        let status = self.crr.status.clone();
-        if status.phase != Some(CrrPhase::Completed) {
-            return Err(Violation::NeverEnded {
-                status: Box::new(status),
-            });
-        }
-        for state in &status.containers {
-            let container = state.name.clone();
-            let was_stopped = self
-                .stopped_by_us
-                .iter()
-                .any(|(name, _)| *name == container);
-            let crashed_alone = self
-                .crashed_alone
-                .iter()
-                .any(|id| id.as_str().starts_with(container.as_str()));
-            if state.is_killed && !was_stopped && !crashed_alone {
-                return Err(Violation::FalseKill { container });
+        let line = brief::text(&line(self));
+        let line = format!("{:>9.3} {line}", self.now.as_secs_f64());
+        if let Some(trace) = &mut self.trace {
+            if trace.len() == TRACE_LINES {
+                trace.pop_front();
             }
-            let is_replaced = self.pod.containers[&container].restart_count > 0;
-            if state.phase == ContainerPhase::Succeeded && !is_replaced {
-                return Err(Violation::SucceededTooEarly { container });
-            }
+            trace.push_back(line);
         }
-        let ended = status.completed_at.unwrap_or(self.now);
-        let took = ended
-            .duration_since(self.start)
-            .try_into()
-            .unwrap_or(Duration::ZERO);
-        Ok(Outcome {
-            status,
-            crashes: self.crashes,
-            took,
-        })
+    }
+
+    /// The uids of all requests that have not ended.
+    pub(crate) fn unended(&self) -> BTreeSet<String> {
+        let crrs = self.api.crrs.values();
+        let unended = crrs.filter(|crr| crr.status.completed_at.is_none());
+        unended.map(|crr| crr.uid.to_string()).collect()
     }
 }

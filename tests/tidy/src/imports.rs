@@ -21,7 +21,7 @@ const SOLE_USERS: [(&str, &str); 5] = [
     ("async-nats", "bus"),
     ("nkeys", "bus"),
     ("redb", "node-executor"),
-    ("k8s-cri", "node-executor"),
+    ("k8s-cri", "cri"),
     ("opentelemetry-otlp", "service-kit"),
 ];
 
@@ -33,19 +33,22 @@ const TABLE: &str = "
     model:
     admission-rules: model
     barrier-rules: model
-    crr-rules: model
+    order-rules: model
+    crr-rules: model order-rules
     node-rules: model
     wire: model
     k8s-api: model
     bus: model wire
     api-client: model
+    cri: model
     service-kit: model
     leader: api-client model service-kit
+    testkit: model
     trace-tree:
     admission: admission-rules api-client bus k8s-api model service-kit wire
-    crr-scheduler: api-client bus crr-rules k8s-api leader model service-kit wire
+    crr-scheduler: api-client bus crr-rules k8s-api leader model order-rules service-kit wire
     barrier-manager: api-client barrier-rules bus k8s-api leader model service-kit
-    node-executor: bus model node-rules service-kit wire
+    node-executor: bus cri model node-rules service-kit wire
     kubectl-crr: api-client barrier-rules k8s-api model trace-tree
 ";
 

@@ -105,8 +105,8 @@ fn every_word_of_a_request_is_in_the_page_about_requests() {
         "back_off",
         "conditions",
         "container",
-        "events",
-        "lib",
+        "kubernetes_events",
+        "messages",
         "unready",
     ];
     let rules = rules.map(|name| format!("libs/crr-rules/src/{name}.rs"));

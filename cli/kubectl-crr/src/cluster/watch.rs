@@ -1,112 +1,74 @@
-//! Watches: they go on through every trouble that passes, and end with the trouble that does not.
+//! Watches: they survive errors that may pass, and end at the first that a retry cannot cure.
 
-use std::{fmt::Debug, future};
+use std::future;
 
 use futures::{Stream, StreamExt};
-use k8s_api::crd::ContainerRecreateRequest;
-use k8s_openapi::api::core::v1::Pod;
 use kube::{
-    Api, Resource,
     core::Status,
     runtime::{
         WatchStreamExt,
         watcher::{self, Event, watcher},
     },
 };
-use serde::de::DeserializeOwned;
 
-use super::{Cluster, REQUESTS};
-use crate::failure::{Failure, chain};
+use super::{Cluster, Object};
+use crate::failure::{Failure, Result};
+use model::error_chain::ErrorChain;
 
-/// The version that a watch began at is not kept any more: it begins anew, and nothing is missed.
+/// Code for a resourceVersion that has expired: the watch restarts with a list, and nothing is missed.
 const GONE: u16 = 410;
 
-/// What a watch tells.
 #[derive(Clone, Debug)]
 pub(crate) enum News<K> {
-    /// All there is: at the beginning, and after each break.
+    /// All objects: at the beginning, and after each interruption.
     All(Vec<K>),
     Is(K),
     Gone(K),
-    /// It broke, says why, and begins anew by itself.
+    /// The watch was interrupted for this reason and restarts by itself.
     Broken(String),
 }
 
-/// What a watch knows of what it is in the middle of.
 struct Watch<K> {
+    /// Rights that it takes.
     needs: String,
     listed: Vec<K>,
-    told: Option<String>,
+    /// The last error reported.
+    reported: Option<String>,
 }
 
 // === impl Cluster: watches ===
 
 impl Cluster {
-    /// One request by its name.
-    pub(crate) fn watch_request(
+    pub(crate) fn watch<K: Object>(
         &self,
-        name: &str,
-    ) -> impl Stream<Item = Result<News<ContainerRecreateRequest>, Failure>> + use<> {
-        let which = watcher::Config::default().fields(&format!("metadata.name={name}"));
-        news(self.requests(), which, self.needs(REQUESTS))
+        which: watcher::Config,
+    ) -> impl Stream<Item = Result<News<K>>> + use<K> {
+        let (resource, group) = (K::plural(&()), K::group(&()));
+        let dot = if group.is_empty() { "" } else { "." };
+        let namespace = &self.namespace;
+        let watch = Watch {
+            needs: format!("list and watch on {resource}{dot}{group} in namespace {namespace}"),
+            listed: Vec::new(),
+            reported: None,
+        };
+        watcher(self.api(), which)
+            .default_backoff()
+            .scan(watch, |watch, event| {
+                future::ready(Some(watch.on_event(event)))
+            })
+            .filter_map(future::ready)
     }
-
-    /// The requests with these labels.
-    pub(crate) fn watch_requests(
-        &self,
-        selector: &str,
-    ) -> impl Stream<Item = Result<News<ContainerRecreateRequest>, Failure>> + use<> {
-        let which = watcher::Config::default().labels(selector);
-        news(self.requests(), which, self.needs(REQUESTS))
-    }
-
-    /// The pods with these labels.
-    pub(crate) fn watch_pods(
-        &self,
-        selector: &str,
-    ) -> impl Stream<Item = Result<News<Pod>, Failure>> + use<> {
-        let which = watcher::Config::default().labels(selector);
-        news(self.pods(), which, self.needs("pods"))
-    }
-
-    fn needs(&self, resource: &str) -> String {
-        format!(
-            "list and watch on {resource} in namespace {}",
-            self.namespace
-        )
-    }
-}
-
-fn news<K>(
-    api: Api<K>,
-    which: watcher::Config,
-    needs: String,
-) -> impl Stream<Item = Result<News<K>, Failure>>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let watch = Watch {
-        needs,
-        listed: Vec::new(),
-        told: None,
-    };
-    watcher(api, which)
-        .default_backoff()
-        .scan(watch, |watch, event| {
-            future::ready(Some(watch.heard(event)))
-        })
-        .filter_map(future::ready)
 }
 
 // === impl Watch ===
 
 impl<K> Watch<K> {
-    fn heard(&mut self, event: watcher::Result<Event<K>>) -> Option<Result<News<K>, Failure>> {
+    fn on_event(&mut self, event: watcher::Result<Event<K>>) -> Option<Result<News<K>>> {
         let event = match event {
             Ok(event) => event,
-            Err(error) => return self.trouble(error),
+            Err(error) => return self.on_error(&error),
         };
-        self.told = None;
+        self.reported = None;
         let news = match event {
             Event::Init => {
                 self.listed.clear();
@@ -123,29 +85,26 @@ impl<K> Watch<K> {
         Some(Ok(news))
     }
 
-    /// An answer that will be the same next time ends it; the same trouble again is told once.
-    fn trouble(&mut self, error: watcher::Error) -> Option<Result<News<K>, Failure>> {
-        match status_of(&error) {
+    /// Ends the watch if a retry cannot succeed; a repeated error is reported once.
+    fn on_error(&mut self, error: &watcher::Error) -> Option<Result<News<K>>> {
+        match status_of(error) {
             Some(status) if status.code == GONE => return None,
             Some(status) if matches!(status.code, 400..=404) => {
-                return Some(Err(Failure::Denied {
-                    needs: self.needs.clone(),
-                    status: Box::new(status.clone()),
-                }));
+                return Some(Err(Failure::denied(&self.needs, status)));
             }
             Some(_) | None => {}
         }
-        let told = chain(&error);
-        let is_new = self.told.as_ref() != Some(&told);
-        self.told = Some(told.clone());
-        is_new.then_some(Ok(News::Broken(told)))
+        let why = ErrorChain(error).to_string();
+        let is_new = self.reported.as_ref() != Some(&why);
+        self.reported = Some(why.clone());
+        is_new.then_some(Ok(News::Broken(why)))
     }
 }
 
 fn status_of(error: &watcher::Error) -> Option<&Status> {
     match error {
-        watcher::Error::WatchError(status) => Some(status),
-        watcher::Error::InitialListFailed(kube::Error::Api(status))
+        watcher::Error::WatchError(status)
+        | watcher::Error::InitialListFailed(kube::Error::Api(status))
         | watcher::Error::WatchStartFailed(kube::Error::Api(status))
         | watcher::Error::WatchFailed(kube::Error::Api(status)) => Some(status),
         _ => None,
@@ -160,7 +119,7 @@ mod tests {
         Watch {
             needs: "list and watch on pods in namespace x".to_owned(),
             listed: Vec::new(),
-            told: None,
+            reported: None,
         }
     }
 
@@ -175,16 +134,16 @@ mod tests {
             .into_iter()
             .chain([(409, false), (429, false), (500, false), (503, false)])
         {
-            let told = watch().heard(Err(refused(code)));
+            let told = watch().on_event(Err(refused(code)));
             assert_eq!(matches!(told, Some(Err(_))), is_end, "{code}");
         }
-        assert!(watch().heard(Err(refused(GONE))).is_none());
+        assert!(watch().on_event(Err(refused(GONE))).is_none());
     }
 
     #[test]
     fn the_same_trouble_is_told_once_until_it_has_passed() {
         let mut watch = watch();
-        let mut told = |event| watch.heard(event).is_some();
+        let mut told = |event| watch.on_event(event).is_some();
         assert!(told(Err(refused(500))));
         assert!(!told(Err(refused(500))));
         assert!(told(Err(refused(503))));
@@ -201,9 +160,9 @@ mod tests {
             Event::Init,
             Event::InitApply(2),
         ] {
-            assert!(watch.heard(Ok(event)).is_none());
+            assert!(watch.on_event(Ok(event)).is_none());
         }
-        let told = watch.heard(Ok(Event::InitDone));
+        let told = watch.on_event(Ok(Event::InitDone));
         assert!(matches!(told, Some(Ok(News::All(all))) if all == [2]));
     }
 }

@@ -1,12 +1,13 @@
-//! `restart` of several pods: a workload's, or those with labels.
+//! `restart` of several pods: those of a workload, or those with labels.
 //!
-//! Owns the loop of watching, planning and asking. Which pods those are is `members`', how far they are `restarts`'.
+//! Owns the loop of watches, planning and requests. `members` chooses the pods, `restarts` holds their state.
 
 use std::pin::pin;
 
 use futures::TryStreamExt;
-use k8s_api::crd::ContainerRecreateRequest;
+use k8s_api::crd::ContainerRecreateRequest as Crr;
 use k8s_openapi::api::core::v1::Pod;
+use kube::runtime::watcher;
 use model::labels;
 use tokio::{
     signal::ctrl_c,
@@ -15,186 +16,143 @@ use tokio::{
 
 use crate::{
     args::{DryRun, RestartArgs},
-    clock,
-    cluster::{Cluster, News},
-    failure::{Exit, Failure},
+    cluster::Cluster,
+    failure::{Exit, Failure, Result},
     members::{Group, Member, Order, group},
     output, progress,
-    request::request,
-    restarts::{Limits, Restarts, Said},
-    rollout::{OnFailure, Plan},
-    screen::{REPAINT, Screen, Tone},
-    target::{Kind, Target},
+    request::{random_restart_id, request},
+    restarts::{Limits, Restarts},
+    rollout::Plan,
+    screen::{self, Line, REPAINT, Screen},
+    values::Kind,
 };
 
-/// Whose pods are to be restarted.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Asked<'a> {
-    Workload(&'a Target),
-    Labels(&'a str),
-}
-
-/// One command's way through its pods.
 struct Run<'a> {
     cluster: &'a Cluster,
     args: &'a RestartArgs,
-    /// What all requests of this command share.
-    word: String,
+    /// Label value that all requests of this command share.
+    restart_id: String,
     restarts: Restarts,
     screen: Screen,
     start: Instant,
 }
 
-/// Restarts the pods, and waits for them.
-pub(super) async fn run(
-    cluster: &Cluster,
-    args: &RestartArgs,
-    asked: Asked<'_>,
-) -> Result<Exit, Failure> {
-    let (selector, group) = fetch_group(cluster, asked).await?;
+pub(super) async fn run(cluster: &Cluster, args: &RestartArgs) -> Result<Exit> {
+    let (selector, group) = fetch_group(cluster, args).await?;
     let mut screen = Screen::of_process(args.output.is_some());
-    for line in &group.left_out {
-        screen.line(line, Tone::Plain)?;
-    }
+    let mut left_out = group.left_out.iter().cloned().map(Line::Plain);
+    left_out.try_for_each(|line| screen.print(&line))?;
     if group.members.is_empty() {
-        return nothing(asked, args, &mut screen);
+        return end_without_pods(args, &selector, &mut screen);
     }
     check_containers(&group, &args.containers)?;
-    let word = clock::random_word();
-    if let Some(dry_run) = args.dry_run {
-        let is_checked = dry_run == DryRun::Server;
-        return show(cluster, args, &group, &word, is_checked).await;
+    if args.dry_run.is_some() {
+        return show(cluster, args, &group).await;
     }
     let limits = Limits {
         max_unavailable: args.max_unavailable.of(group.members.len()),
-        on_failure: if args.keep_going {
-            OnFailure::KeepGoing
-        } else {
-            OnFailure::Stop
-        },
+        keeps_going: args.keep_going,
         patience: args.timeout,
     };
     let run = Run {
         cluster,
         args,
-        word,
+        restart_id: random_restart_id(),
         restarts: Restarts::new(&group, limits),
         screen,
         start: Instant::now(),
     };
-    run.drive_to_the_end(&selector).await
+    run.run_to_the_end(&selector).await
 }
 
-async fn fetch_group(cluster: &Cluster, asked: Asked<'_>) -> Result<(String, Group), Failure> {
-    match asked {
-        Asked::Labels(labels) => {
-            let pods = cluster.fetch_pods(labels).await?;
-            Ok((labels.to_owned(), group(&pods, None, Order::NodeThenName)))
-        }
-        Asked::Workload(target) => {
-            let workload = cluster.fetch_workload(target).await?;
-            let pods = cluster.fetch_pods(&workload.selector).await?;
-            let order = match target.kind {
-                Kind::StatefulSet => Order::HighestOrdinalFirst,
-                Kind::Deployment | Kind::DaemonSet | Kind::Pod => Order::NodeThenName,
-            };
-            let group = group(&pods, Some(&workload.controllers), order);
-            Ok((workload.selector, group))
-        }
+/// The pods, and the labels that select them.
+async fn fetch_group(cluster: &Cluster, args: &RestartArgs) -> Result<(String, Group)> {
+    let Some(target) = &args.target else {
+        let selector = args.selector.clone();
+        let missing = || Failure("give a POD, a TYPE/NAME or -l".to_owned());
+        let selector = selector.ok_or_else(missing)?;
+        let pods = cluster.fetch_pods(&selector).await?;
+        return Ok((selector, group(&pods, None, Order::NodeThenName)));
+    };
+    let workload = cluster.fetch_workload(target).await?;
+    let pods = cluster.fetch_pods(&workload.selector).await?;
+    let order = match target.kind {
+        Kind::StatefulSet => Order::HighestOrdinalFirst,
+        Kind::Deployment | Kind::DaemonSet | Kind::Pod => Order::NodeThenName,
+    };
+    let group = group(&pods, Some(&workload.controllers), order);
+    Ok((workload.selector, group))
+}
+
+/// A workload may have no pods at the moment; labels without pods are a mistake.
+fn end_without_pods(args: &RestartArgs, selector: &str, screen: &mut Screen) -> Result<Exit> {
+    let Some(target) = &args.target else {
+        let problem = format!("--selector: no pod with {selector} can be restarted");
+        return Err(Failure(problem));
+    };
+    let line = format!("{target} has no pod that can be restarted");
+    screen.print(&Line::Plain(line))?;
+    if let Some(format) = args.output {
+        output::print_all(&[], format)?;
     }
+    Ok(Exit::Done)
 }
 
-/// A workload may well have no pods now; labels that no pod has are a mistake.
-fn nothing(asked: Asked<'_>, args: &RestartArgs, screen: &mut Screen) -> Result<Exit, Failure> {
-    match asked {
-        Asked::Labels(labels) => {
-            let problem = format!("--selector: no pod with {labels} can be restarted");
-            Err(Failure::Usage(problem))
-        }
-        Asked::Workload(target) => {
-            let line = format!("{target} has no pod that can be restarted");
-            screen.line(&line, Tone::Plain)?;
-            if let Some(format) = args.output {
-                output::print_all(&[], format)?;
-            }
-            Ok(Exit::Done)
-        }
-    }
-}
-
-/// A name that a pod lacks would stop us in the middle: better before the first.
-fn check_containers(group: &Group, wanted: &[String]) -> Result<(), Failure> {
+/// Fails on a name that a pod lacks, before the first restart.
+fn check_containers(group: &Group, wanted: &[String]) -> Result<()> {
     for member in &group.members {
-        let mut wanted = wanted.iter();
-        if let Some(name) = wanted.find(|name| !member.containers.contains(name)) {
-            let (pod, all) = (&member.name, member.containers.join(", "));
-            let problem = format!("--container: pod {pod} has no container {name}; it has {all}");
-            return Err(Failure::Usage(problem));
+        let (pod, all) = (&member.name, &member.containers);
+        if let Some(name) = wanted.iter().find(|name| !all.contains(name)) {
+            let problem = format!("--container: pod {pod} has no container {name}");
+            return Err(Failure(format!("{problem}; it has {}", all.join(", "))));
         }
     }
     Ok(())
 }
 
-/// `--dry-run`: every request that would be made, in order.
-async fn show(
-    cluster: &Cluster,
-    args: &RestartArgs,
-    group: &Group,
-    word: &str,
-    is_checked: bool,
-) -> Result<Exit, Failure> {
-    let mut requests = Vec::new();
+/// `--dry-run`: prints the requests in order.
+async fn show(cluster: &Cluster, args: &RestartArgs, group: &Group) -> Result<Exit> {
+    let (mut requests, restart_id) = (Vec::new(), random_restart_id());
     for member in &group.members {
-        let mut request = request_for(cluster, args, member, word);
-        if is_checked {
+        let mut request = request_for(cluster, args, member, &restart_id);
+        if args.dry_run == Some(DryRun::Server) {
             request = cluster.create(&request, true).await?;
         }
         requests.push(request);
     }
-    if let Some(format) = args.output {
-        output::print_all(&requests, format)?;
-        return Ok(Exit::Done);
-    }
-    for request in &requests {
-        output::say(&output::made(request, args.dry_run))?;
+    match args.output {
+        Some(format) => output::print_all(&requests, format)?,
+        None => {
+            let mut lines = requests.iter().map(|it| output::made(it, args.dry_run));
+            lines.try_for_each(|line| output::say(&line))?;
+        }
     }
     Ok(Exit::Done)
 }
 
-fn request_for(
-    cluster: &Cluster,
-    args: &RestartArgs,
-    member: &Member,
-    word: &str,
-) -> ContainerRecreateRequest {
-    let containers = if args.containers.is_empty() {
-        &member.containers
-    } else {
-        &args.containers
-    };
-    let mut request = request(args, &member.name, containers, word);
-    request.metadata.namespace = Some(cluster.namespace.clone());
-    request
+fn request_for(cluster: &Cluster, args: &RestartArgs, member: &Member, restart_id: &str) -> Crr {
+    let (namespace, all) = (&cluster.namespace, &member.containers);
+    request(args, namespace, &member.name, all, restart_id)
 }
 
 // === impl Run ===
 
 impl Run<'_> {
-    async fn drive_to_the_end(mut self, selector: &str) -> Result<Exit, Failure> {
+    async fn run_to_the_end(mut self, selector: &str) -> Result<Exit> {
+        let label = format!("{}={}", labels::RESTART, self.restart_id);
         let end = tokio::select! {
-            end = self.drive(selector) => end.map(|()| None),
+            end = self.drive(selector, &label) => end.map(|()| None),
             _ = ctrl_c() => Ok(Some(Exit::Interrupted)),
         };
         self.screen.clear()?;
-        self.tell()?;
+        self.print_lines()?;
         let tally = self.restarts.tally();
-        if end.is_ok() || tally.is_any_begun() {
-            let (namespace, label) = (&self.cluster.namespace, self.label());
-            for line in tally.lines() {
-                self.screen.line(&line, Tone::Plain)?;
-            }
+        if end.is_ok() || tally.begun() > 0 {
+            let namespace = &self.cluster.namespace;
             let look = format!("look further: kubectl crr list -n {namespace} -l {label}");
-            self.screen.line(&look, Tone::Plain)?;
+            for line in tally.lines().into_iter().chain([look]) {
+                self.screen.print(&Line::Plain(line))?;
+            }
         }
         let exit = end?.unwrap_or_else(|| tally.exit());
         if let Some(format) = self.args.output {
@@ -205,56 +163,35 @@ impl Run<'_> {
         Ok(exit)
     }
 
-    fn label(&self) -> String {
-        format!("{}={}", labels::RESTART, self.word)
-    }
-
-    async fn drive(&mut self, selector: &str) -> Result<(), Failure> {
-        let mut pods = pin!(self.cluster.watch_pods(selector));
-        let mut requests = pin!(self.cluster.watch_requests(&self.label()));
+    async fn drive(&mut self, selector: &str, label: &str) -> Result<()> {
+        let with_labels = |labels: &str| watcher::Config::default().labels(labels);
+        let mut pods = pin!(self.cluster.watch::<Pod>(with_labels(selector)));
+        let mut requests = pin!(self.cluster.watch(with_labels(label)));
         let mut second = interval(REPAINT);
         loop {
             let deadline = self.restarts.next_deadline();
             let deadline = deadline.map(|after| self.start + after);
             tokio::select! {
-                news = pods.try_next() => self.on_pods(news?)?,
-                news = requests.try_next() => self.on_requests(news?)?,
+                news = pods.try_next() => news?.into_iter().for_each(|it| self.restarts.on_pods(it)),
+                news = requests.try_next() => news?.into_iter().for_each(|it| self.restarts.on_requests(it)),
                 () = until(deadline) => {}
                 _ = second.tick(), if self.screen.is_live() => {}
             }
             let is_over = self.advance().await?;
-            self.tell()?;
+            self.print_lines()?;
             if is_over {
                 return Ok(());
             }
             if self.screen.is_live() {
-                let size = self.screen.size();
-                let block = progress::of_group(&self.restarts, self.start.elapsed(), size);
+                let (elapsed, size) = (self.start.elapsed(), screen::size());
+                let block = progress::of_group(&self.restarts, elapsed, size);
                 self.screen.paint(block)?;
             }
         }
     }
 
-    fn on_pods(&mut self, news: Option<News<Pod>>) -> Result<(), Failure> {
-        if let Some(News::Broken(why)) = &news {
-            self.screen.warn(&format!("watching the pods: {why}"))?;
-        }
-        news.into_iter()
-            .for_each(|news| self.restarts.on_pods(news));
-        Ok(())
-    }
-
-    fn on_requests(&mut self, news: Option<News<ContainerRecreateRequest>>) -> Result<(), Failure> {
-        if let Some(News::Broken(why)) = &news {
-            self.screen.warn(&format!("watching the requests: {why}"))?;
-        }
-        news.into_iter()
-            .for_each(|news| self.restarts.on_requests(news));
-        Ok(())
-    }
-
-    /// Begins what may begin; whether all is over.
-    async fn advance(&mut self) -> Result<bool, Failure> {
+    /// Begins every pod that may begin; true at the end of all.
+    async fn advance(&mut self) -> Result<bool> {
         loop {
             match self.restarts.plan(self.start.elapsed()) {
                 Plan::Begin(pods) => self.begin(&pods).await?,
@@ -265,37 +202,31 @@ impl Run<'_> {
     }
 
     /// Makes requests for these pods until one is refused.
-    async fn begin(&mut self, pods: &[String]) -> Result<(), Failure> {
+    async fn begin(&mut self, pods: &[String]) -> Result<()> {
         for pod in pods {
             let Some(member) = self.restarts.begin(pod, self.start.elapsed()) else {
                 continue;
             };
-            let request = request_for(self.cluster, self.args, member, &self.word);
+            let request = request_for(self.cluster, self.args, member, &self.restart_id);
             match self.cluster.create(&request, false).await {
                 Ok(request) => self.restarts.made(request),
                 Err(failure) => {
-                    self.restarts.refused(pod, failure.in_one_line());
+                    self.restarts.refused(pod, &failure.in_one_line());
                     return Ok(());
                 }
             }
-            self.tell()?;
+            self.print_lines()?;
         }
         Ok(())
     }
 
-    fn tell(&mut self) -> Result<(), Failure> {
-        for said in self.restarts.take_said() {
-            match said {
-                Said::Step(line) => self.screen.step(&line)?,
-                Said::Well(line) => self.screen.line(&line, Tone::Good)?,
-                Said::Badly(line) => self.screen.line(&line, Tone::Bad)?,
-            }
-        }
-        Ok(())
+    fn print_lines(&mut self) -> Result<()> {
+        let lines = self.restarts.take_lines();
+        lines.iter().try_for_each(|line| self.screen.print(line))
     }
 }
 
-/// Never, where there is no deadline.
+/// Waits forever without a deadline.
 async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => sleep_until(deadline).await,

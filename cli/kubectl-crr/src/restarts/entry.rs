@@ -1,18 +1,17 @@
-//! One pod of the group: how far it is, and what makes it go further.
+//! A pod of the group: the stage of its restart, and its transitions.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use k8s_api::crd::ContainerRecreateRequest;
+use k8s_api::crd::ContainerRecreateRequest as Crr;
 
-use super::Said;
 use crate::{
-    members::{Member, Sight},
-    outcome::{Outcome, outcome},
+    members::{Member, PodSummary},
+    outcome::{Outcome, outcome, reason},
     rollout::Progress,
+    screen::Line,
 };
 
-/// How far one pod is.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     Waiting,
     /// Its request has not ended.
@@ -23,27 +22,22 @@ pub(crate) enum Stage {
     Settling {
         since: Duration,
     },
-    Restarted {
-        took: Duration,
-    },
-    Failed {
-        why: String,
-    },
+    Restarted,
+    Failed,
     /// It took too long; its request may go on.
     Overdue,
-    /// It went away before its restart began.
+    /// It disappeared before its restart began.
     Gone,
 }
 
-/// One pod of the group.
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) member: Member,
     pub(crate) stage: Stage,
-    pub(crate) request: Option<ContainerRecreateRequest>,
-    /// The instances before it began: it is not restarted while it shows one of them.
+    pub(crate) request: Option<Crr>,
+    /// Container ids before the restart: it is not restarted while it shows one of them.
     pub(super) before: BTreeMap<String, String>,
-    /// The watch has shown the request: from then on its absence means something.
+    /// The watch has shown the request: from then on its absence means that it was deleted.
     pub(super) is_request_seen: bool,
     pub(super) is_request_gone: bool,
 }
@@ -51,98 +45,87 @@ pub(crate) struct Entry {
 // === impl Entry ===
 
 impl Entry {
-    /// How the planner sees it; one that is gone is not its business.
+    pub(super) fn new(member: Member) -> Self {
+        Self {
+            member,
+            stage: Stage::Waiting,
+            request: None,
+            before: BTreeMap::new(),
+            is_request_seen: false,
+            is_request_gone: false,
+        }
+    }
+
+    /// The planner's view; `None` if the pod is gone.
     pub(super) fn progress(&self) -> Option<Progress> {
-        let has_ended = self.is_request_gone
-            || self
-                .request
-                .as_ref()
-                .is_some_and(|it| outcome(it).is_some());
+        let has_ended = self.is_request_gone || self.outcome().is_some();
         Some(match self.stage {
             Stage::Waiting => Progress::Waiting,
             Stage::Begun { .. } | Stage::Settling { .. } => Progress::InFlight,
-            Stage::Restarted { .. } => Progress::Restarted,
+            Stage::Restarted => Progress::Restarted,
             Stage::Overdue if !has_ended => Progress::Overdue,
-            Stage::Overdue | Stage::Failed { .. } => Progress::Failed,
+            Stage::Overdue | Stage::Failed => Progress::Failed,
             Stage::Gone => return None,
         })
     }
 
-    /// Its next stage by what is seen, and what is told of it; nothing while nothing changes.
+    fn outcome(&self) -> Option<Outcome> {
+        self.request.as_ref().and_then(outcome)
+    }
+
+    /// The next stage and a line about it; `None` if the stage stays.
     pub(super) fn next_stage(
         &self,
-        sights: &BTreeMap<String, Sight>,
+        pods: &BTreeMap<String, PodSummary>,
         patience: Duration,
         now: Duration,
-    ) -> Option<(Stage, Option<Said>)> {
-        let pod = &self.member.name;
-        let sight = sights.get(&self.member.uid);
+    ) -> Option<(Stage, Option<Line>)> {
+        let name = &self.member.name;
+        let pod = pods.get(&self.member.uid);
         let failed = |why: &str| {
-            let said = Said::Badly(format!("{pod}: FAILED ({why})"));
-            (
-                Stage::Failed {
-                    why: why.to_owned(),
-                },
-                Some(said),
-            )
+            let line = Line::Bad(format!("{name}: FAILED ({why})"));
+            Some((Stage::Failed, Some(line)))
         };
         let overdue = |since: Duration| {
-            let said = format!(
-                "{pod}: not ready again after {}s; it goes on",
-                patience.as_secs()
-            );
-            let is_due = now >= since + patience;
-            is_due.then_some((Stage::Overdue, Some(Said::Badly(said))))
+            let seconds = patience.as_secs();
+            let line = format!("{name}: not ready again after {seconds}s; it goes on");
+            (now >= since + patience).then_some((Stage::Overdue, Some(Line::Bad(line))))
         };
         match self.stage {
             // Waiting => Gone
             Stage::Waiting => {
-                let is_here = sight.is_some_and(|sight| !sight.is_leaving);
-                let said = Said::Step(format!("{pod}: gone before its restart began"));
-                (!is_here).then_some((Stage::Gone, Some(said)))
+                let is_gone = pod.is_none_or(|pod| pod.is_leaving);
+                let line = Line::Step(format!("{name}: gone before its restart began"));
+                is_gone.then_some((Stage::Gone, Some(line)))
             }
             // Begun => Settling | Failed | Overdue
-            Stage::Begun { since } => match self.request.as_ref().and_then(outcome) {
+            Stage::Begun { since } => match self.outcome() {
                 Some(Outcome::Succeeded) => Some((Stage::Settling { since }, None)),
-                Some(Outcome::Failed) => Some(failed(&self.why())),
-                None if self.is_request_gone => Some(failed("the request was deleted")),
+                Some(Outcome::Failed) => {
+                    let why = self.request.as_ref().and_then(reason);
+                    failed(why.map_or("its request failed", String::as_str))
+                }
+                None if self.is_request_gone => failed("the request was deleted"),
                 None => overdue(since),
             },
             // Settling => Restarted | Failed | Overdue
-            Stage::Settling { since } => match sight {
-                None => Some(failed("the pod is gone before it was ready again")),
-                Some(sight) if sight.is_ready && self.is_renewed(sight) => {
-                    let took = now.saturating_sub(since);
-                    let said = Said::Well(format!("{pod}: ready again after {}s", took.as_secs()));
-                    Some((Stage::Restarted { took }, Some(said)))
+            Stage::Settling { since } => match pod {
+                None => failed("the pod is gone before it was ready again"),
+                Some(pod) if pod.is_ready && self.is_renewed(pod) => {
+                    let seconds = now.saturating_sub(since).as_secs();
+                    let line = Line::Good(format!("{name}: ready again after {seconds}s"));
+                    Some((Stage::Restarted, Some(line)))
                 }
                 Some(_) => overdue(since),
             },
-            Stage::Restarted { .. } | Stage::Failed { .. } | Stage::Overdue | Stage::Gone => None,
+            Stage::Restarted | Stage::Failed | Stage::Overdue | Stage::Gone => None,
         }
     }
 
-    /// Whether every container that was asked for is another instance: what is seen of a pod may be older than what
-    /// is seen of its request.
-    fn is_renewed(&self, sight: &Sight) -> bool {
-        let asked = self
-            .request
-            .iter()
-            .flat_map(|request| &request.spec.containers);
-        let mut names = asked.map(|container| &container.name);
-        names.all(|name| sight.instances.get(name) != self.before.get(name))
-    }
-
-    fn why(&self) -> String {
-        let status = self
-            .request
-            .as_ref()
-            .and_then(|request| request.status.as_ref());
-        let condition =
-            status.and_then(|it| it.conditions.iter().find(|it| it.type_ == "Succeeded"));
-        let message = status.and_then(|status| status.message.as_ref());
-        let why = condition.map(|it| &it.message).or(message);
-        let why = why.filter(|why| !why.is_empty());
-        why.map_or_else(|| "its request failed".to_owned(), Clone::clone)
+    /// True if every requested container is another instance: the pod's watch may lag behind the request's.
+    fn is_renewed(&self, pod: &PodSummary) -> bool {
+        let containers = self.request.iter().flat_map(|it| &it.spec.containers);
+        let mut names = containers.map(|container| &container.name);
+        names.all(|name| pod.instances.get(name) != self.before.get(name))
     }
 }

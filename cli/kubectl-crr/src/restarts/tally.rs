@@ -1,14 +1,14 @@
-//! How many pods are how far, in words and as an exit code.
+//! Pods by stage, as sentences and as an exit code.
 
 use super::{Restarts, Stage};
 use crate::failure::Exit;
 
-/// The pods by how far they are.
+/// Names of pods by stage.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) restarted: Vec<String>,
     pub(crate) failed: Vec<String>,
-    /// Of those that failed: no request was made for them.
+    /// The number of failed pods for which no request was made.
     pub(crate) refused: usize,
     pub(crate) overdue: Vec<String>,
     pub(crate) in_flight: Vec<String>,
@@ -25,8 +25,8 @@ impl Restarts {
             let pods = match entry.stage {
                 Stage::Waiting => &mut tally.waiting,
                 Stage::Begun { .. } | Stage::Settling { .. } => &mut tally.in_flight,
-                Stage::Restarted { .. } => &mut tally.restarted,
-                Stage::Failed { .. } => {
+                Stage::Restarted => &mut tally.restarted,
+                Stage::Failed => {
                     tally.refused += usize::from(entry.request.is_none());
                     &mut tally.failed
                 }
@@ -42,18 +42,14 @@ impl Restarts {
 // === impl Tally ===
 
 impl Tally {
-    fn count(&self) -> usize {
+    pub(crate) fn begun(&self) -> usize {
         let ended = self.restarted.len() + self.failed.len() + self.overdue.len();
-        ended + self.in_flight.len() + self.gone.len() + self.waiting.len()
-    }
-
-    pub(crate) fn is_any_begun(&self) -> bool {
-        self.gone.len() + self.waiting.len() < self.count()
+        ended + self.in_flight.len()
     }
 
     /// `8 of 10 pods restarted, 1 failed, 1 not begun`
     pub(crate) fn sentence(&self) -> String {
-        let count = self.count();
+        let count = self.begun() + self.gone.len() + self.waiting.len();
         let pods = if count == 1 { "pod" } else { "pods" };
         let mut text = format!("{} of {count} {pods} restarted", self.restarted.len());
         for (pods, word) in [
@@ -70,23 +66,20 @@ impl Tally {
         text
     }
 
-    /// The sentence, and the names that it is about where not all went well.
+    /// The sentence, and the names of the pods that were not restarted.
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![self.sentence()];
-        for (pods, word) in [
+        let names = [
             (&self.failed, "failed"),
             (&self.overdue, "not ready again in time"),
             (&self.in_flight, "in flight, and going on"),
             (&self.waiting, "not begun"),
-        ] {
-            if !pods.is_empty() {
-                lines.push(format!("{word}: {}", pods.join(", ")));
-            }
-        }
-        lines
+        ];
+        let names = names.into_iter().filter(|(pods, _)| !pods.is_empty());
+        let names = names.map(|(pods, word)| format!("{word}: {}", pods.join(", ")));
+        [self.sentence()].into_iter().chain(names).collect()
     }
 
-    /// How the command ends when it is not interrupted.
+    /// The exit code, unless the command is interrupted.
     pub(crate) fn exit(&self) -> Exit {
         let is_nothing_made = self.restarted.is_empty() && self.overdue.is_empty();
         if self.failed.is_empty() {

@@ -25,7 +25,7 @@ fn pod(name: &str, instance: &str, is_ready: bool) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-fn crr(pod: &str, status: &Value) -> ContainerRecreateRequest {
+fn crr(pod: &str, status: &Value) -> Crr {
     serde_json::from_value(json!({
         "apiVersion": "apps.kruise.io/v1beta1", "kind": "ContainerRecreateRequest",
         "metadata": { "name": format!("{pod}-w") },
@@ -35,7 +35,7 @@ fn crr(pod: &str, status: &Value) -> ContainerRecreateRequest {
     .unwrap()
 }
 
-fn ended(pod: &str, is_well: &str) -> ContainerRecreateRequest {
+fn ended(pod: &str, is_well: &str) -> Crr {
     let condition = json!({
         "type": "Succeeded", "status": is_well, "reason": "R", "message": "because",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
@@ -48,7 +48,7 @@ fn ended(pod: &str, is_well: &str) -> ContainerRecreateRequest {
 
 impl Paper {
     /// Pods of these names, all of them ready.
-    fn new(names: &[&str], on_failure: OnFailure) -> Self {
+    fn new(names: &[&str], keeps_going: bool) -> Self {
         let member = |name: &&str| Member {
             name: (*name).to_owned(),
             uid: format!("uid-{name}"),
@@ -60,7 +60,7 @@ impl Paper {
         };
         let limits = Limits {
             max_unavailable: 1,
-            on_failure,
+            keeps_going,
             patience: Duration::from_secs(60),
         };
         let mut restarts = Restarts::new(&group, limits);
@@ -87,7 +87,7 @@ impl Paper {
         self.restarts.on_pods(News::Is(pod));
     }
 
-    fn hears(&mut self, request: ContainerRecreateRequest) {
+    fn hears(&mut self, request: Crr) {
         self.restarts.on_requests(News::Is(request));
     }
 
@@ -103,7 +103,7 @@ impl Paper {
 
 #[test]
 fn the_next_begins_when_the_one_before_is_ready_again() {
-    let mut paper = Paper::new(&["a", "b"], OnFailure::Stop);
+    let mut paper = Paper::new(&["a", "b"], false);
     paper.begins("a");
     paper.hears(ended("a", "True"));
     assert_eq!(paper.plan(), Plan::Wait, "what is seen of the pod is older");
@@ -116,14 +116,14 @@ fn the_next_begins_when_the_one_before_is_ready_again() {
     paper.hears(ended("b", "True"));
     paper.ends("2 of 2 pods restarted");
     let said = [
-        Said::Step("a: begun (a-w)".to_owned()),
-        Said::Step("a: succeeded (because)".to_owned()),
-        Said::Well("a: ready again after 4s".to_owned()),
-        Said::Step("b: begun (b-w)".to_owned()),
-        Said::Step("b: succeeded (because)".to_owned()),
-        Said::Well("b: ready again after 0s".to_owned()),
+        Line::Step("a: begun (a-w)".to_owned()),
+        Line::Step("a: succeeded (because)".to_owned()),
+        Line::Good("a: ready again after 4s".to_owned()),
+        Line::Step("b: begun (b-w)".to_owned()),
+        Line::Step("b: succeeded (because)".to_owned()),
+        Line::Good("b: ready again after 0s".to_owned()),
     ];
-    assert_eq!(paper.restarts.take_said(), said);
+    assert_eq!(paper.restarts.take_lines(), said);
 }
 
 #[test]
@@ -131,11 +131,13 @@ fn nothing_begins_before_all_was_seen() {
     let group = Group::default();
     let limits = Limits {
         max_unavailable: 1,
-        on_failure: OnFailure::Stop,
+        keeps_going: false,
         patience: Duration::ZERO,
     };
     let mut restarts = Restarts::new(&group, limits);
     assert_eq!(restarts.plan(Duration::ZERO), Plan::Wait);
+    restarts.on_pods(News::Broken("no answer".to_owned()));
+    assert!(restarts.pods.is_none(), "no pod counts as gone");
     restarts.on_pods(News::All(Vec::new()));
     assert_eq!(restarts.plan(Duration::ZERO), Plan::Wait);
     restarts.on_requests(News::All(Vec::new()));
@@ -144,17 +146,17 @@ fn nothing_begins_before_all_was_seen() {
 
 #[test]
 fn a_failure_stops_or_does_not() {
-    let mut paper = Paper::new(&["a", "b"], OnFailure::Stop);
+    let mut paper = Paper::new(&["a", "b"], false);
     paper.begins("a");
     paper.hears(ended("a", "False"));
     paper.ends("0 of 2 pods restarted, 1 failed, 1 not begun");
-    let said = paper.restarts.take_said();
+    let said = paper.restarts.take_lines();
     assert_eq!(
         said.last(),
-        Some(&Said::Badly("a: FAILED (because)".to_owned()))
+        Some(&Line::Bad("a: FAILED (because)".to_owned()))
     );
 
-    let mut paper = Paper::new(&["a", "b"], OnFailure::KeepGoing);
+    let mut paper = Paper::new(&["a", "b"], true);
     paper.begins("a");
     paper.hears(ended("a", "False"));
     paper.begins("b");
@@ -162,15 +164,15 @@ fn a_failure_stops_or_does_not() {
 
 #[test]
 fn a_refusal_is_a_failure() {
-    let mut paper = Paper::new(&["a", "b"], OnFailure::Stop);
+    let mut paper = Paper::new(&["a", "b"], false);
     assert!(paper.restarts.begin("a", Duration::ZERO).is_some());
-    paper.restarts.refused("a", "no".to_owned());
+    paper.restarts.refused("a", "no");
     paper.ends("0 of 2 pods restarted, 1 failed, 1 not begun");
 }
 
 #[test]
 fn a_request_that_is_deleted_is_a_failure() {
-    let mut paper = Paper::new(&["a"], OnFailure::Stop);
+    let mut paper = Paper::new(&["a"], false);
     paper.begins("a");
     paper.restarts.on_requests(News::All(Vec::new()));
     assert_eq!(
@@ -189,7 +191,7 @@ fn a_request_that_is_deleted_is_a_failure() {
 
 #[test]
 fn a_pod_that_takes_too_long_is_given_up_and_keeps_its_place() {
-    let mut paper = Paper::new(&["a", "b"], OnFailure::KeepGoing);
+    let mut paper = Paper::new(&["a", "b"], true);
     paper.begins("a");
     assert_eq!(
         paper.restarts.next_deadline(),
@@ -199,7 +201,7 @@ fn a_pod_that_takes_too_long_is_given_up_and_keeps_its_place() {
     assert_eq!(paper.plan(), Plan::NoRoom, "its request goes on");
     paper.hears(ended("a", "True"));
     assert_eq!(paper.plan(), Plan::Begin(vec!["b".to_owned()]));
-    let mut paper = Paper::new(&["a", "b"], OnFailure::Stop);
+    let mut paper = Paper::new(&["a", "b"], false);
     paper.begins("a");
     paper.now = 60;
     paper.ends("0 of 2 pods restarted, 1 not ready again in time, 1 not begun");
@@ -207,7 +209,7 @@ fn a_pod_that_takes_too_long_is_given_up_and_keeps_its_place() {
 
 #[test]
 fn room_is_waited_for_so_long() {
-    let mut paper = Paper::new(&["a", "b"], OnFailure::KeepGoing);
+    let mut paper = Paper::new(&["a", "b"], true);
     paper.sees(pod("c", "other", false));
     assert_eq!(paper.plan(), Plan::NoRoom);
     assert_eq!(paper.restarts.unready(), ["c"]);
@@ -227,7 +229,7 @@ fn room_is_waited_for_so_long() {
 
 #[test]
 fn a_pod_that_goes_away_is_passed_over() {
-    let mut paper = Paper::new(&["a", "b", "c"], OnFailure::Stop);
+    let mut paper = Paper::new(&["a", "b", "c"], false);
     let mut leaving = pod("a", "old", true);
     leaving.metadata.deletion_timestamp =
         serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap();

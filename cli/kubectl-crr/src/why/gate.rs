@@ -1,53 +1,43 @@
-//! The readiness gate of a pod, where it is shut: since when, and who holds it.
+//! The readiness gate of a pod while it is shut: since when, and its holders.
 
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
-use model::labels;
-use serde::{Deserialize, Serialize};
+use model::{labels, pod::GateHolder};
+use serde::Serialize;
 
-/// A gate that is not open.
+use crate::pod::condition;
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct GateStory {
     condition: &'static str,
-    /// `False`, or what else keeps it shut; nothing where nobody has written the condition yet.
+    /// Status of the condition; `None` before it is first written.
     status: Option<String>,
     since: Option<Timestamp>,
-    held_by: Vec<Holder>,
-    /// What the condition says, where it is no list of holders.
+    held_by: Vec<GateHolder>,
+    /// Message of the condition, unless it is a list of holders.
     message: Option<String>,
 }
 
-/// An entry of the condition's message, as OpenKruise writes them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Holder {
-    user_agent: String,
-    key: String,
-}
-
-/// The gate, where the pod has one and it is shut.
+/// The gate, if the pod has one and it is shut.
 pub(super) fn gate(pod: &Pod) -> Option<GateStory> {
-    let gates = pod.spec.as_ref()?.readiness_gates.iter().flatten();
-    let mut gates = gates.map(|gate| gate.condition_type.as_str());
-    let conditions = pod.status.iter().flat_map(|status| &status.conditions);
-    let mut conditions = conditions.flatten();
-    let condition = conditions.find(|it| it.type_ == labels::KRUISE_POD_READY);
-    let has_gate = gates.any(|gate| gate == labels::KRUISE_POD_READY);
+    let mut gates = pod.spec.as_ref()?.readiness_gates.iter().flatten();
+    let has_gate = gates.any(|gate| gate.condition_type == labels::KRUISE_POD_READY);
+    let condition = condition(pod, labels::KRUISE_POD_READY);
     if !has_gate || condition.is_some_and(|it| it.status == "True") {
         return None;
     }
-    let said = condition.and_then(|it| it.message.as_deref());
-    let said = said.unwrap_or_default().trim();
-    let holders: Option<Vec<Holder>> = serde_json::from_str(said).ok();
-    let message = (holders.is_none() && !said.is_empty()).then(|| said.to_owned());
+    let message = condition.and_then(|it| it.message.as_deref());
+    let message = message.unwrap_or_default().trim();
+    let holders: Option<Vec<GateHolder>> = serde_json::from_str(message).ok();
+    let is_text = holders.is_none() && !message.is_empty();
     let since = condition.and_then(|it| it.last_transition_time.as_ref());
     Some(GateStory {
         condition: labels::KRUISE_POD_READY,
         status: condition.map(|it| it.status.clone()),
         since: since.map(|time| time.0),
         held_by: holders.unwrap_or_default(),
-        message,
+        message: is_text.then(|| message.to_owned()),
     })
 }
 
@@ -55,23 +45,21 @@ pub(super) fn gate(pod: &Pod) -> Option<GateStory> {
 
 impl GateStory {
     pub(super) fn lines(&self) -> Vec<String> {
+        let gate = self.condition;
         let Some(status) = &self.status else {
-            let gate = self.condition;
-            let line = format!("Readiness gate {gate} is shut: its condition is not written yet");
-            return vec![line];
+            let state = "shut: its condition is not written yet";
+            return vec![format!("Readiness gate {gate} is {state}")];
         };
         let since = self.since.map(|time| format!(" since {time}"));
         let since = since.unwrap_or_default();
+        let mut lines = vec![format!("Readiness gate {gate} is {status}{since}:")];
         let holders = self.held_by.iter();
-        let mut who: Vec<_> = holders
-            .map(|holder| format!("  held by {} {}", holder.user_agent, holder.key))
-            .collect();
-        who.extend(self.message.as_ref().map(|message| format!("  {message}")));
-        if who.is_empty() {
-            who.push("  held by nobody: it will be opened".to_owned());
+        lines.extend(holders.map(|it| format!("  held by {} {}", it.user_agent, it.key)));
+        lines.extend(self.message.iter().map(|message| format!("  {message}")));
+        if lines.len() == 1 {
+            lines.push("  held by nobody: it will be opened".to_owned());
         }
-        let head = format!("Readiness gate {} is {status}{since}:", self.condition);
-        [vec![head], who].concat()
+        lines
     }
 }
 

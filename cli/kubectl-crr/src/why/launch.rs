@@ -1,40 +1,31 @@
-//! The ordered launch of a pod, where it has one: which levels are up, and what the next waits for.
+//! The ordered launch of a pod: its levels, and what the next one waits for.
 //!
-//! The judgement is `barrier-rules`': what is told here is what the barrier-manager acts on.
+//! `barrier-rules` decides, as in the barrier-manager.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::BTreeSet;
 
-use barrier_rules::{MapView, Snapshot, Stage, plan};
-use jiff::Timestamp;
-use k8s_api::convert::{barrier_map_from_object, launch_pod_from_object};
+use barrier_rules::{MapView, Stage, Waiting, blocked, stage};
+use k8s_api::convert::launch_pod_from_object;
 use k8s_openapi::api::core::v1::Pod;
 use model::launch::{LaunchPod, Priority};
 use serde::Serialize;
 
-use super::{Barriers, Seen};
+use super::{Barriers, PodEvidence};
 
-/// No event of a stuck level is asked for.
-const NEVER: Duration = Duration::from_secs(1 << 32);
-
-/// A launch.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct LaunchStory {
-    /// All levels are open.
     completed: bool,
     /// Highest first.
     levels: Vec<LevelStory>,
-    /// What keeps it from going on at all.
+    /// Why the launch cannot go on.
     problem: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct LevelStory {
-    /// The level's key in the ConfigMap.
+    /// Key in the ConfigMap.
     level: String,
     /// `up`, `waiting` (for `waitingFor`), `open` (its containers may start) or `closed`.
     state: &'static str,
@@ -48,38 +39,33 @@ struct WaitingFor {
     why: String,
 }
 
-/// The launch, where the pod has barriers.
-pub(super) fn launch(seen: &Seen) -> Option<LaunchStory> {
-    let pod = match launch_pod_from_object(&seen.pod) {
+/// The launch, if the pod has barriers.
+pub(super) fn launch(evidence: &PodEvidence) -> Option<LaunchStory> {
+    let pod = match launch_pod_from_object(&evidence.pod) {
         Ok(pod) if pod.containers.is_empty() => return None,
         Ok(pod) => pod,
-        Err(_) if !has_barrier(&seen.pod) => return None,
-        Err(error) => return Some(LaunchStory::broken(error.to_string())),
+        Err(_) if !has_barrier(&evidence.pod) => return None,
+        Err(error) => {
+            let (problem, story) = (Some(error.to_string()), LaunchStory::default());
+            return Some(LaunchStory { problem, ..story });
+        }
     };
-    let map = match &seen.barriers {
-        Barriers::Unknown => MapView::Unknown,
+    let map = match &evidence.barriers {
+        Barriers::Present(map) => MapView::Present(map),
         Barriers::Absent => MapView::Absent,
-        Barriers::Present(map) => MapView::Present(barrier_map_from_object(map)),
+        Barriers::Unknown => MapView::Unknown,
     };
-    let snapshot = Snapshot {
-        pod: &pod,
-        map: &map,
-        started: &BTreeMap::new(),
-        current: None,
-        looked: None,
-        stuck_after: NEVER,
-    };
-    let plan = plan(&snapshot, Timestamp::UNIX_EPOCH);
-    let problem = match (&plan.stage, plan.events.first(), &map) {
-        (Stage::Blocked, Some(event), _) => Some(event.message.clone()),
-        (Stage::Waiting { .. }, _, MapView::Absent) => {
+    let stage = stage(&pod, map);
+    let problem = match (&stage, map) {
+        (Stage::Blocked, _) => Some(blocked(&pod).message),
+        (Stage::Waiting { .. }, MapView::Absent) => {
             Some("its ConfigMap is not there: does a barrier-manager lead?".to_owned())
         }
-        _ => None,
+        (Stage::Waiting { .. } | Stage::Launched | Stage::Over, _) => None,
     };
     Some(LaunchStory {
         completed: pod.is_completed,
-        levels: levels(&pod, &plan.stage, &map),
+        levels: levels(&pod, &stage, map),
         problem,
     })
 }
@@ -90,8 +76,12 @@ fn has_barrier(pod: &Pod) -> bool {
     variables.any(|variable| variable.name == model::launch::BARRIER_VARIABLE)
 }
 
-fn levels(pod: &LaunchPod, stage: &Stage, map: &MapView) -> Vec<LevelStory> {
+fn levels(pod: &LaunchPod, stage: &Stage, map: MapView<'_>) -> Vec<LevelStory> {
     let levels: BTreeSet<_> = pod.containers.iter().map(|it| it.priority).collect();
+    let waiting_for = |it: &Waiting| WaitingFor {
+        container: it.container.to_string(),
+        why: it.why.clone(),
+    };
     let story = |level: Priority| {
         let of_level = pod.containers.iter().filter(|it| it.priority == level);
         let is_open = matches!(map, MapView::Present(map) if map.keys.contains(&level));
@@ -109,13 +99,7 @@ fn levels(pod: &LaunchPod, stage: &Stage, map: &MapView) -> Vec<LevelStory> {
             level: level.key(),
             state,
             containers: of_level.map(|it| it.name.to_string()).collect(),
-            waiting_for: waiting
-                .iter()
-                .map(|it| WaitingFor {
-                    container: it.container.to_string(),
-                    why: it.why.clone(),
-                })
-                .collect(),
+            waiting_for: waiting.iter().map(waiting_for).collect(),
         }
     };
     levels.into_iter().rev().map(story).collect()
@@ -124,21 +108,9 @@ fn levels(pod: &LaunchPod, stage: &Stage, map: &MapView) -> Vec<LevelStory> {
 // === impl LaunchStory ===
 
 impl LaunchStory {
-    fn broken(problem: String) -> Self {
-        Self {
-            completed: false,
-            levels: Vec::new(),
-            problem: Some(problem),
-        }
-    }
-
     pub(super) fn lines(&self) -> Vec<String> {
-        let head = if self.completed {
-            "Launch: completed"
-        } else {
-            "Launch:"
-        };
-        let mut lines = vec![head.to_owned()];
+        let completed = if self.completed { " completed" } else { "" };
+        let mut lines = vec![format!("Launch:{completed}")];
         lines.extend(self.problem.iter().map(|problem| format!("  {problem}")));
         for level in &self.levels {
             let containers = level.containers.join(", ");
@@ -152,6 +124,7 @@ impl LaunchStory {
 
 #[cfg(test)]
 mod tests {
+    use k8s_api::convert::barrier_map_from_object;
     use serde_json::{Value, json};
 
     use super::*;
@@ -167,14 +140,14 @@ mod tests {
         })
     }
 
-    fn seen(statuses: Value, barriers: Barriers) -> Seen {
+    fn seen(statuses: Value, barriers: Barriers) -> PodEvidence {
         let containers = [container("proxy", "p_1"), container("main", "p_0")];
         let pod = json!({
             "metadata": { "name": "web", "namespace": "shop", "uid": "u" },
             "spec": { "nodeName": "n", "containers": containers },
             "status": { "phase": "Pending", "containerStatuses": statuses },
         });
-        Seen {
+        PodEvidence {
             pod: serde_json::from_value(pod).unwrap(),
             requests: Vec::new(),
             events: Vec::new(),
@@ -184,10 +157,12 @@ mod tests {
 
     fn map(keys: Value, owners: Value) -> Barriers {
         let map = json!({ "metadata": { "uid": "m", "ownerReferences": owners }, "data": keys });
-        Barriers::Present(Box::new(serde_json::from_value(map).unwrap()))
+        Barriers::Present(barrier_map_from_object(
+            &serde_json::from_value(map).unwrap(),
+        ))
     }
 
-    fn lines(seen: &Seen) -> Vec<String> {
+    fn lines(seen: &PodEvidence) -> Vec<String> {
         launch(seen).map_or_else(Vec::new, |launch| launch.lines())
     }
 

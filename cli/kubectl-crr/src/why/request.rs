@@ -1,16 +1,17 @@
-//! A request: its containers and conditions as they are, and as a story of its own.
+//! The story of a request, on its own or among others of its pod.
 
 use jiff::Timestamp;
-use k8s_api::crd::ContainerRecreateRequest;
-use k8s_openapi::api::core::v1::Event;
+use k8s_api::crd::ContainerRecreateRequest as Crr;
+use k8s_openapi::{
+    api::core::v1::Event, apimachinery::pkg::apis::meta::v1::Condition as ConditionObject,
+};
 use kube::ResourceExt;
-use model::labels;
+use model::{events::requested_by, labels};
 use serde::Serialize;
 
 use super::timeline::{self, Moment};
-use crate::outcome::{Outcome, lines, outcome, phase};
+use crate::outcome::{Outcome, conditions, lines, message, outcome, phase, states};
 
-/// How a request stands.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestStory {
@@ -18,17 +19,16 @@ pub(super) struct RequestStory {
     namespace: String,
     pod: String,
     requested_by: Option<String>,
-    /// Whether the pod is still its: it has the label `active`.
+    /// True while the request occupies the pod: it has the label `active`.
     pub(super) active: bool,
     phase: String,
-    /// `Succeeded` or `Failed`; nothing while it has not ended.
-    result: Option<&'static str>,
+    result: Option<Outcome>,
     message: Option<String>,
     pub(super) created_at: Option<Timestamp>,
     completed_at: Option<Timestamp>,
     containers: Vec<ContainerState>,
     conditions: Vec<Condition>,
-    /// How it stands, in lines.
+    /// One line per container and one about the request.
     #[serde(skip)]
     standing: Vec<String>,
 }
@@ -39,7 +39,6 @@ struct ContainerState {
     name: String,
     phase: Option<String>,
     message: Option<String>,
-    /// Whether the request stopped it.
     is_killed: Option<bool>,
 }
 
@@ -52,7 +51,7 @@ struct Condition {
     since: Timestamp,
 }
 
-/// A request explained.
+/// A request explained on its own.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct RequestExplained {
     kind: &'static str,
@@ -63,11 +62,11 @@ pub(crate) struct RequestExplained {
 // === impl RequestStory ===
 
 impl RequestStory {
-    pub(super) fn new(request: &ContainerRecreateRequest) -> Self {
+    pub(super) fn new(request: &Crr) -> Self {
         let status = request.status.as_ref();
-        let containers = request.spec.containers.iter();
-        let conditions = status.iter().flat_map(|status| &status.conditions);
         let completed_at = status.and_then(|status| status.completion_time.as_ref());
+        let containers = request.spec.containers.iter();
+        let containers = containers.map(|it| ContainerState::new(request, &it.name));
         Self {
             name: request.name_any(),
             namespace: request.namespace().unwrap_or_default(),
@@ -75,99 +74,101 @@ impl RequestStory {
             requested_by: request.annotations().get(labels::REQUESTED_BY).cloned(),
             active: request.labels().contains_key(labels::CRR_ACTIVE),
             phase: phase(request).to_owned(),
-            result: outcome(request).map(|outcome| match outcome {
-                Outcome::Succeeded => "Succeeded",
-                Outcome::Failed => "Failed",
-            }),
-            message: status.and_then(|status| status.message.clone()),
+            result: outcome(request),
+            message: message(request).cloned(),
             created_at: request.creation_timestamp().map(|time| time.0),
             completed_at: completed_at.map(|time| time.0),
-            containers: containers
-                .map(|it| container_state(request, &it.name))
-                .collect(),
-            conditions: conditions
-                .map(|it| Condition {
-                    r#type: it.type_.clone(),
-                    status: it.status.clone(),
-                    reason: it.reason.clone(),
-                    message: it.message.clone(),
-                    since: it.last_transition_time.0,
-                })
-                .collect(),
+            containers: containers.collect(),
+            conditions: conditions(request).iter().map(Condition::new).collect(),
             standing: lines(request),
         }
-    }
-
-    /// The request in a line.
-    pub(super) fn head(&self) -> String {
-        let by = by(self.requested_by.as_deref());
-        format!("{}: restarts containers of pod {}{by}", self.name, self.pod)
     }
 
     /// The request among others of its pod: a line, and below it its conditions.
     pub(super) fn lines(&self) -> Vec<String> {
         let names: Vec<_> = self.containers.iter().map(|it| it.name.as_str()).collect();
         let active = if self.active { ", active" } else { "" };
-        let result = self.result.map(|result| format!(", {result}"));
-        let by = by(self.requested_by.as_deref());
-        let head = format!(
-            "crr/{}: {}{}{active}, restarts {}{by}",
-            self.name,
-            self.phase,
-            result.unwrap_or_default(),
-            names.join(", "),
-        );
+        let result = self.result.map(|result| format!(", {result:?}"));
+        let result = result.unwrap_or_default();
+        let by = requested_by(self.requested_by.as_deref());
+        let (name, phase, names) = (&self.name, &self.phase, names.join(", "));
+        let head = format!("crr/{name}: {phase}{result}{active}, restarts {names}{by}");
         let conditions = self.conditions.iter().map(|it| {
-            let message = match it.message.as_str() {
-                "" => String::new(),
-                message => format!(": {message}"),
-            };
-            format!("  {}={} {}{message}", it.r#type, it.status, it.reason)
+            let message = timeline::after_colon(&it.message);
+            format!("  {}{message}", it.words())
         });
         [head].into_iter().chain(conditions).collect()
     }
+
+    pub(super) fn moments(&self) -> Vec<Moment> {
+        let moment = |at: Option<Timestamp>, what| Some(Moment::new(at?, &self.about(), what, ""));
+        let created = moment(self.created_at, "created");
+        let completed = moment(self.completed_at, "completed");
+        created.into_iter().chain(completed).collect()
+    }
+
+    fn about(&self) -> String {
+        format!("crr/{}", self.name)
+    }
 }
 
-pub(super) fn by(user: Option<&str>) -> String {
-    user.map(|user| format!(", requested by {user}"))
-        .unwrap_or_default()
+// === impl ContainerState ===
+
+impl ContainerState {
+    fn new(request: &Crr, name: &str) -> Self {
+        let state = states(request).iter().find(|state| state.name == name);
+        let message = state.and_then(|state| state.message.clone());
+        Self {
+            name: name.to_owned(),
+            phase: state.map(|state| state.phase.clone()),
+            message: message.filter(|message| !message.is_empty()),
+            is_killed: state.and_then(|state| state.is_killed),
+        }
+    }
 }
 
-fn container_state(request: &ContainerRecreateRequest, name: &str) -> ContainerState {
-    let states = request.status.iter();
-    let mut states = states.flat_map(|status| &status.container_recreate_states);
-    let state = states.find(|state| state.name == name);
-    ContainerState {
-        name: name.to_owned(),
-        phase: state.map(|state| state.phase.clone()),
-        message: state
-            .and_then(|state| state.message.clone())
-            .filter(|message| !message.is_empty()),
-        is_killed: state.and_then(|state| state.is_killed),
+// === impl Condition ===
+
+impl Condition {
+    fn new(condition: &ConditionObject) -> Self {
+        Self {
+            r#type: condition.type_.clone(),
+            status: condition.status.clone(),
+            reason: condition.reason.clone(),
+            message: condition.message.clone(),
+            since: condition.last_transition_time.0,
+        }
+    }
+
+    fn words(&self) -> String {
+        format!("{}={} {}", self.r#type, self.status, self.reason)
     }
 }
 
 // === impl RequestExplained ===
 
 impl RequestExplained {
-    /// From the request and the events about it.
-    pub(crate) fn new(request: &ContainerRecreateRequest, events: &[Event]) -> Self {
-        let mut moments = Moment::of_conditions(request);
-        moments.extend(events.iter().filter_map(Moment::of_event));
-        moments.extend(Moment::of_request(request));
+    pub(crate) fn new(request: &Crr, events: &[Event]) -> Self {
+        let story = RequestStory::new(request);
+        let about = story.about();
+        let moment = |it: &Condition| Moment::new(it.since, &about, &it.words(), &it.message);
+        let conditions = story.conditions.iter().map(moment);
+        let events = events.iter().filter_map(Moment::of_event);
+        let moments = conditions.chain(events).chain(story.moments());
         Self {
             kind: "ContainerRecreateRequest",
-            request: RequestStory::new(request),
-            timeline: timeline::in_order(moments),
+            timeline: timeline::in_order(moments.collect()),
+            request: story,
         }
     }
 
     pub(crate) fn lines(&self) -> Vec<String> {
-        let mut lines = vec![self.request.head()];
-        let standing = self.request.standing.iter();
-        lines.extend(standing.map(|line| format!("  {line}")));
-        let subject = format!("crr/{}", self.request.name);
-        lines.extend(timeline::lines(&self.timeline, &subject));
+        let request = &self.request;
+        let (name, pod) = (&request.name, &request.pod);
+        let by = requested_by(request.requested_by.as_deref());
+        let mut lines = vec![format!("{name}: restarts containers of pod {pod}{by}")];
+        lines.extend(request.standing.iter().map(|line| format!("  {line}")));
+        lines.extend(timeline::lines(&self.timeline, &request.about()));
         lines
     }
 }

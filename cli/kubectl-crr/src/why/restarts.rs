@@ -1,76 +1,70 @@
-//! Which restarts of a container were asked for, by which request and by whom: so that they are told from crashes.
+//! Requested restarts of a container, which tell a requested end from a crash.
 //!
-//! A request says it itself while it is there (`isKilled`); after that its event on the pod does, for an hour. Identity
-//! is the container id; times of two machines are compared only where the request, and so the id, is gone.
+//! A request names its stops while it exists (`isKilled`), its event on the pod for an hour. Instances are compared by
+//! container id; times of two machines only if the request, and so the id, is gone.
 
 use jiff::{SignedDuration, Timestamp};
-use k8s_api::crd::ContainerRecreateRequest;
+use k8s_api::crd::ContainerRecreateRequest as Crr;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Event};
 use kube::ResourceExt;
-use model::labels;
+use model::{events::Killing, labels};
 use serde::Serialize;
 
 use super::timeline::{container_of, time_of};
-use crate::outcome::outcome;
+use crate::outcome::{outcome, states};
 
-/// How far the scheduler's clock may be from the kubelet's, whose times have whole seconds.
+/// The largest difference between the clocks of scheduler and kubelet, whose times have whole seconds.
 const SLACK: SignedDuration = SignedDuration::from_secs(2);
 
-/// A stop that a request asked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RequestedRestart {
     pub(super) request: String,
     pub(super) requested_by: Option<String>,
-    /// When the stop was ordered; where its event is gone, when the request was made.
+    /// Time of the stop's order; without its event, of the request's creation.
     pub(super) at: Option<Timestamp>,
-    /// The instance that was to be stopped, where the request is still there.
+    /// Id of the instance to stop, if the request exists.
     #[serde(skip)]
     stopped: Option<String>,
-    /// The instance that came instead.
+    /// Id of the instance that replaced it.
     #[serde(skip)]
     made: Option<String>,
 }
 
-/// The event `Killing` that a request causes on its pod.
-struct Killing<'a> {
-    uid: &'a str,
-    request: &'a str,
-    requested_by: Option<&'a str>,
+/// An event `Killing` that a request caused on its pod.
+struct KillingEvent<'a> {
+    container: Option<&'a str>,
+    crr_uid: &'a str,
+    message: Killing,
     at: Option<Timestamp>,
 }
 
-/// The restarts of a container that are known to be asked for, oldest first.
+/// The known requested restarts of a container, oldest first.
 pub(super) fn requested_restarts(
     container: &str,
-    requests: &[ContainerRecreateRequest],
+    requests: &[Crr],
     events: &[Event],
 ) -> Vec<RequestedRestart> {
-    let killings: Vec<_> = events
-        .iter()
-        .filter_map(|event| killing(event, container))
-        .collect();
-    let mut restarts: Vec<_> = requests
-        .iter()
-        .filter_map(|request| of_request(request, container, &killings))
-        .collect();
-    let is_there = |uid| {
-        let mut uids = requests.iter().filter_map(|it| it.metadata.uid.as_deref());
-        uids.any(|it| it == uid)
-    };
-    let of_gone_requests = killings.iter().filter(|killing| !is_there(killing.uid));
-    restarts.extend(of_gone_requests.map(|killing| RequestedRestart {
-        request: killing.request.to_owned(),
-        requested_by: killing.requested_by.map(str::to_owned),
+    let mut killings: Vec<_> = events.iter().filter_map(killing).collect();
+    killings.retain(|killing| killing.container == Some(container));
+    let of_requests = requests.iter();
+    let of_requests = of_requests.filter_map(|it| of_request(it, container, &killings));
+    let uids: Vec<_> = requests.iter().filter_map(ResourceExt::uid).collect();
+    let exists = |uid: &str| uids.iter().any(|it| it == uid);
+    let of_deleted = killings.iter().filter(|killing| !exists(killing.crr_uid));
+    let of_deleted = of_deleted.map(|killing| RequestedRestart {
+        request: killing.message.crr.to_string(),
+        requested_by: killing.message.requested_by.clone(),
         at: killing.at,
         stopped: None,
         made: None,
-    }));
+    });
+    let mut restarts: Vec<_> = of_requests.chain(of_deleted).collect();
     restarts.sort_by_key(|restart| restart.at);
     restarts
 }
 
-/// The one that ended that instance. `status` is the container's.
+/// The restart that ended an instance; `status` is the container's.
 pub(super) fn cause_of<'a>(
     end: &ContainerStateTerminated,
     status: &ContainerStatus,
@@ -84,7 +78,7 @@ pub(super) fn cause_of<'a>(
     })
 }
 
-/// Whether the stop was ordered in the life of that instance, towards its end.
+/// True if the stop was ordered in the lifetime of the instance.
 fn is_at_the_time(restart: &RequestedRestart, end: &ContainerStateTerminated) -> bool {
     let (Some(at), Some(end_at)) = (restart.at, &end.finished_at) else {
         return false;
@@ -94,53 +88,43 @@ fn is_at_the_time(restart: &RequestedRestart, end: &ContainerStateTerminated) ->
 }
 
 fn of_request(
-    request: &ContainerRecreateRequest,
+    request: &Crr,
     container: &str,
-    killings: &[Killing<'_>],
+    killings: &[KillingEvent<'_>],
 ) -> Option<RequestedRestart> {
-    let mut asked = request.spec.containers.iter();
-    let asked = asked.find(|asked| asked.name == container)?;
+    let mut wanted = request.spec.containers.iter();
+    let wanted = wanted.find(|wanted| wanted.name == container)?;
     let uid = request.metadata.uid.as_deref().unwrap_or_default();
-    let killing = killings.iter().find(|killing| killing.uid == uid);
-    let status = request.status.as_ref();
-    let mut states = status.iter().flat_map(|it| &it.container_recreate_states);
-    let state = states.find(|state| state.name == container);
-    let is_killed = state.is_some_and(|state| state.is_killed == Some(true));
-    // What was stopped is written at the end only; until then the event tells it.
+    let killing = killings.iter().find(|killing| killing.crr_uid == uid);
+    let mut states = states(request).iter();
+    let is_killed = states.any(|it| it.name == container && it.is_killed == Some(true));
+    // The status has `isKilled` only at the end; until then the event shows the stop.
     let is_being_killed = killing.is_some() && outcome(request).is_none();
     if !is_killed && !is_being_killed {
         return None;
     }
-    let mut snapshot = status.iter().flat_map(|it| &it.container_status_snapshot);
-    let made = snapshot.find(|made| made.name == container);
+    let status = request.status.iter();
+    let snapshot = status.flat_map(|it| &it.container_status_snapshot);
+    let made = snapshot.into_iter().find(|made| made.name == container);
     let created = request.creation_timestamp().map(|time| time.0);
+    let context = wanted.status_context.as_ref();
     Some(RequestedRestart {
         request: request.name_any(),
         requested_by: request.annotations().get(labels::REQUESTED_BY).cloned(),
         at: killing.and_then(|killing| killing.at).or(created),
-        stopped: asked
-            .status_context
-            .as_ref()
-            .map(|it| it.container_id.clone()),
+        stopped: context.map(|it| it.container_id.clone()),
         made: made.map(|made| made.container_id.clone()),
     })
 }
 
-/// Reads `crr-<uid>-killing-<position>`: "Stopping container X by ContainerRecreateRequest Y, requested by Z".
-fn killing<'a>(event: &'a Event, container: &str) -> Option<Killing<'a>> {
+/// Reads an event named `crr-<uid>-killing-<position>`.
+fn killing(event: &Event) -> Option<KillingEvent<'_>> {
     let name = event.metadata.name.as_deref()?.strip_prefix("crr-")?;
-    let (uid, _position) = name.rsplit_once("-killing-")?;
-    let named = container_of(event)?;
-    let message = event.message.as_deref()?;
-    let (_, by) = message.split_once(" by ContainerRecreateRequest ")?;
-    let (request, requested_by) = match by.split_once(", requested by ") {
-        Some((request, user)) => (request, Some(user)),
-        None => (by, None),
-    };
-    (named == container).then(|| Killing {
-        uid,
-        request,
-        requested_by,
+    let (crr_uid, _position) = name.rsplit_once("-killing-")?;
+    Some(KillingEvent {
+        container: container_of(event),
+        crr_uid,
+        message: event.message.as_deref()?.parse().ok()?,
         at: time_of(event),
     })
 }

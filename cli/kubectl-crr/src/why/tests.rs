@@ -4,7 +4,7 @@ use k8s_openapi::api::core::v1::Event;
 use model::labels;
 use serde_json::{Value, json};
 
-use super::{Barriers, Seen, container::containers, pod::PodStory};
+use super::{Barriers, PodEvidence, PodStory, container::containers};
 
 /// A second of the first minute of 2026.
 fn at(second: u32) -> String {
@@ -75,14 +75,14 @@ fn killing(request: &str, second: u32) -> Value {
     })
 }
 
-fn seen(pod: Value, requests: &[Value], events: &[Value]) -> Seen {
+fn seen(pod: Value, requests: &[Value], events: &[Value]) -> PodEvidence {
     fn all<T: serde::de::DeserializeOwned>(values: &[Value]) -> Vec<T> {
         let values = values.iter().cloned();
         values
             .map(|value| serde_json::from_value(value).unwrap())
             .collect()
     }
-    Seen {
+    PodEvidence {
         pod: serde_json::from_value(pod).unwrap(),
         requests: all(requests),
         events: all(events),
@@ -90,7 +90,7 @@ fn seen(pod: Value, requests: &[Value], events: &[Value]) -> Seen {
     }
 }
 
-fn lines(seen: &Seen) -> Vec<String> {
+fn lines(seen: &PodEvidence) -> Vec<String> {
     let stories = containers(seen);
     stories.iter().flat_map(|story| story.lines()).collect()
 }
@@ -112,7 +112,7 @@ fn after_end(exit_code: i32) -> Value {
 }
 
 /// What is told below the container's first line, and how many restarts are known to be requested.
-fn check(what: &str, seen: &Seen, restarts: (i32, usize), told: &[&str]) {
+fn check(what: &str, seen: &PodEvidence, restarts: (i32, usize), told: &[&str]) {
     let (all, known) = restarts;
     let first = format!("{RUNNING}, restarts {all}, known to be requested {known}");
     let told: Vec<_> = [first.as_str()]
@@ -227,7 +227,7 @@ fn sidecars_and_init_containers_are_told_first() {
     assert_eq!(lines(&seen(with_inits, &[], &[])), told);
 }
 
-fn whole() -> Seen {
+fn whole() -> PodEvidence {
     let mut web = pod(&json!([app(&running("b", 20), &ended("a", 0, 1, 12), 1)]));
     web["spec"]["nodeName"] = json!("node-1");
     web["spec"]["readinessGates"] = json!([{ "conditionType": labels::KRUISE_POD_READY }]);

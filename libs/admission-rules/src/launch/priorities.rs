@@ -1,127 +1,97 @@
-//! The priorities of a pod's containers: from the annotation `Ordered`, or from their variables.
+//! The priorities of a pod's containers, from the annotation `Ordered` or from their variables.
 
+use k8s_openapi::api::core::v1::{Container, EnvVar, PodSpec};
+use kube_core::{DynamicObject, ResourceExt};
 use model::{
     labels,
     launch::{PRIORITY_VARIABLE, Priority},
 };
-use serde_json::Value;
 
-use super::containers;
-use crate::read::Faults;
+use crate::Verdict;
 
 /// The lowest and the highest priority that a user may give (document 002).
 const LOWEST: i64 = -2_147_483_647;
 const HIGHEST: i64 = 2_147_483_647;
 
-/// What a pod's author wants.
-#[derive(Debug, Default)]
-pub(super) struct Levels {
-    /// One for each container, in their order; none where there is no order to keep.
-    pub(super) priorities: Vec<Priority>,
-    pub(super) warnings: Vec<String>,
-}
-
-/// Reads the priorities; what cannot be one is a fault, where it would be looked at.
-pub(super) fn levels(pod: &Value, faults: &mut Faults) -> Levels {
-    let annotation = pod["metadata"]["annotations"][labels::LAUNCH_PRIORITY].as_str();
+/// One priority for each container; none if all are equal. Invalid priorities that count are faults.
+pub(super) fn read(pod: &DynamicObject, spec: &PodSpec, verdict: &mut Verdict) -> Vec<Priority> {
+    let containers = &spec.containers;
+    let key = labels::LAUNCH_PRIORITY;
+    let annotation = pod.annotations().get(key).map(String::as_str);
     let is_by_place = annotation == Some(labels::LAUNCH_PRIORITY_ORDERED);
-    let mut warnings = Vec::new();
-    if let Some(word) = annotation
-        && !is_by_place
-    {
-        warnings.push(format!(
-            "metadata.annotations[{}]: {word:?} says nothing; {:?} starts the containers in their order",
-            labels::LAUNCH_PRIORITY,
-            labels::LAUNCH_PRIORITY_ORDERED,
+    if let Some(word) = annotation.filter(|_| !is_by_place) {
+        let ordered = labels::LAUNCH_PRIORITY_ORDERED;
+        verdict.warnings.push(format!(
+            "metadata.annotations[{key}]: {word:?} says nothing; {ordered:?} starts the containers in their order"
         ));
     }
-    warnings.extend(warn_of_init_containers(pod));
-    let is_alone = containers(pod).len() == 1;
-    let says_priority = containers(pod).iter().any(has_priority);
-    if says_priority && is_by_place {
-        warnings.push(format!(
-            "{PRIORITY_VARIABLE} is not looked at: the annotation {} orders the containers",
-            labels::LAUNCH_PRIORITY,
-        ));
-    } else if says_priority && is_alone {
-        warnings.push(format!(
-            "{PRIORITY_VARIABLE} is not looked at: there is one container only"
-        ));
+    verdict.warnings.extend(warning_of_init_containers(spec));
+    let is_alone = containers.len() == 1;
+    if containers.iter().any(has_priority) {
+        let reason = match (is_by_place, is_alone) {
+            (true, _) => Some(format!("the annotation {key} orders the containers")),
+            (false, true) => Some("there is one container only".to_owned()),
+            (false, false) => None,
+        };
+        let warning = |reason| format!("{PRIORITY_VARIABLE} is not looked at: {reason}");
+        verdict.warnings.extend(reason.map(warning));
     }
     let priorities: Vec<_> = if is_alone {
         Vec::new()
     } else if is_by_place {
-        let places = 0..=i32::MAX;
-        let places = places.zip(containers(pod));
+        let places = (0..=i32::MAX).zip(containers);
         places.map(|(place, _)| Priority::new(-place)).collect()
     } else {
-        let given = read_variables(pod, faults).into_iter();
-        given.map(|priority| priority.unwrap_or_default()).collect()
+        let containers = containers.iter().enumerate();
+        containers
+            .map(|(index, container)| read_variable(index, container, verdict).unwrap_or_default())
+            .collect()
     };
     let has_levels = priorities.windows(2).any(|pair| pair[0] != pair[1]);
-    Levels {
-        priorities: if has_levels { priorities } else { Vec::new() },
-        warnings,
+    if has_levels { priorities } else { Vec::new() }
+}
+
+fn read_variable(index: usize, container: &Container, verdict: &mut Verdict) -> Option<Priority> {
+    let variables = container.env.as_ref()?;
+    // Of several variables of one name the last counts (Kubernetes).
+    let place = variables.iter().rposition(is_priority)?;
+    let priority = parse(&variables[place]).map_err(|problem| {
+        let problem = format!(
+            "{PRIORITY_VARIABLE} of container {} {problem}; allowed is a whole number from {LOWEST} to {HIGHEST}",
+            container.name
+        );
+        verdict.bad(format!("spec.containers[{index}].env[{place}]"), problem);
+    });
+    priority.ok()
+}
+
+/// The variable's priority, or the problem with it.
+fn parse(variable: &EnvVar) -> Result<Priority, String> {
+    if variable.value_from.is_some() {
+        let problem =
+            "is taken from elsewhere (valueFrom), which is known only when the container starts";
+        return Err(problem.to_owned());
     }
+    let text = variable.value.as_ref().ok_or("has no value")?;
+    let number = text.parse().ok();
+    let number = number.filter(|number| i64::from(*number) >= LOWEST);
+    let priority = number.map(Priority::new);
+    priority.ok_or_else(|| format!("is {text:?}"))
 }
 
-fn read_variables(pod: &Value, faults: &mut Faults) -> Vec<Option<Priority>> {
-    let containers = containers(pod).iter().enumerate();
-    containers
-        .map(|(index, container)| {
-            let variables = container["env"].as_array()?;
-            let is_priority = |variable: &Value| variable["name"] == PRIORITY_VARIABLE;
-            // Of several of one name the last counts (Kubernetes).
-            let place = variables.iter().rposition(is_priority)?;
-            let priority = read(&variables[place]);
-            if priority.is_none() {
-                let name = container["name"].as_str().unwrap_or_default();
-                faults.bad(
-                    format!("spec.containers[{index}].env[{place}]"),
-                    format!(
-                        "{PRIORITY_VARIABLE} of container {name} {}; allowed is a whole number from {LOWEST} to {HIGHEST}",
-                        problem(&variables[place]),
-                    ),
-                );
-            }
-            priority
-        })
-        .collect()
+fn is_priority(variable: &EnvVar) -> bool {
+    variable.name == PRIORITY_VARIABLE
 }
 
-fn has_priority(container: &Value) -> bool {
-    let variables = container["env"].as_array();
-    let mut variables = variables.into_iter().flatten();
-    variables.any(|variable| variable["name"] == PRIORITY_VARIABLE)
+fn has_priority(container: &Container) -> bool {
+    container.env.iter().flatten().any(is_priority)
 }
 
-fn read(variable: &Value) -> Option<Priority> {
-    if !variable["valueFrom"].is_null() {
-        return None;
-    }
-    let number: i64 = variable["value"].as_str()?.parse().ok()?;
-    let number = i32::try_from(number).ok()?;
-    (i64::from(number) >= LOWEST).then_some(Priority::new(number))
-}
-
-fn problem(variable: &Value) -> String {
-    if !variable["valueFrom"].is_null() {
-        return "is taken from elsewhere (valueFrom), which is known only when the container starts".to_owned();
-    }
-    match variable["value"].as_str() {
-        Some(text) => format!("is {text:?}"),
-        None => "has no value".to_owned(),
-    }
-}
-
-/// The kubelet starts init containers one after the other, before all others.
-fn warn_of_init_containers(pod: &Value) -> Option<String> {
-    let init = pod["spec"]["initContainers"].as_array()?;
-    let names: Vec<_> = init
-        .iter()
-        .filter(|container| has_priority(container))
-        .filter_map(|container| container["name"].as_str())
-        .collect();
+/// The kubelet starts init containers one by one, before all others.
+fn warning_of_init_containers(spec: &PodSpec) -> Option<String> {
+    let init_containers = spec.init_containers.iter().flatten();
+    let init_containers = init_containers.filter(|container| has_priority(container));
+    let names: Vec<_> = init_containers.map(|container| &*container.name).collect();
     (!names.is_empty()).then(|| {
         let names = names.join(", ");
         format!("{PRIORITY_VARIABLE} does nothing in init containers, which start first and in order: {names}")

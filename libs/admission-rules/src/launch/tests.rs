@@ -1,12 +1,13 @@
 //! Pods as authors send them, and what becomes of their containers.
 
 use proptest::prelude::*;
+use serde_json::Value;
 
 use super::*;
 
 const FACTS: LaunchFacts<'_> = LaunchFacts {
     name_end: "x7k2p",
-    trace_parent: None,
+    traceparent: None,
 };
 
 fn container(name: &str, env: Value) -> Value {
@@ -27,8 +28,16 @@ fn ordered(mut pod: Value) -> Value {
     pod
 }
 
+fn review(pod: &Value, facts: &LaunchFacts<'_>) -> Verdict {
+    review_launch(&serde_json::from_value(pod.clone()).unwrap(), facts)
+}
+
+fn containers(pod: &Value) -> &[Value] {
+    pod["spec"]["containers"].as_array().unwrap()
+}
+
 fn patched(pod: &Value) -> Value {
-    let verdict = review_launch(pod, &FACTS);
+    let verdict = review(pod, &FACTS);
     assert!(verdict.is_allowed(), "{}", verdict.message());
     let mut patched = pod.clone();
     json_patch::patch(&mut patched, &verdict.patch).unwrap();
@@ -49,7 +58,7 @@ fn keys(pod: &Value) -> Vec<String> {
 
 #[track_caller]
 fn refused(pod: &Value, field: &str, words: &[&str]) {
-    let verdict = review_launch(pod, &FACTS);
+    let verdict = review(pod, &FACTS);
     assert!(verdict.patch.0.is_empty());
     let message = verdict.message();
     assert!(message.starts_with(&format!("{field}: ")), "{message}");
@@ -84,7 +93,7 @@ fn each_container_waits_for_its_own_level() {
         container("c", json!([])),
     ]));
     assert_eq!(keys(&patched(&by_place)), ["p_0", "p_-1", "p_-2"]);
-    let warnings = review_launch(&by_place, &FACTS).warnings;
+    let warnings = review(&by_place, &FACTS).warnings;
     assert!(warnings[0].contains("is not looked at"), "{warnings:?}");
 }
 
@@ -173,7 +182,7 @@ fn what_is_no_priority_is_refused_with_its_container() {
         // Nobody looks at it there, nor does OpenKruise.
         let alone = pod(&[container("b", env)]);
         assert_eq!(patched(&alone), alone);
-        let warnings = review_launch(&alone, &FACTS).warnings;
+        let warnings = review(&alone, &FACTS).warnings;
         assert!(warnings[0].contains("one container only"), "{warnings:?}");
     }
 }
@@ -181,7 +190,7 @@ fn what_is_no_priority_is_refused_with_its_container() {
 #[test]
 fn all_wrong_priorities_are_told_at_once() {
     let pod = pod(&[container("a", priority("x")), container("b", priority("y"))]);
-    assert_eq!(review_launch(&pod, &FACTS).faults.len(), 2);
+    assert_eq!(review(&pod, &FACTS).faults.len(), 2);
 }
 
 #[test]
@@ -248,7 +257,7 @@ fn a_name_that_leaves_no_room_for_the_config_map_is_refused() {
     long["metadata"]["name"] = json!("w".repeat(246));
     refused(&long, "metadata.name", &["245"]);
     long["metadata"]["name"] = json!("w".repeat(245));
-    assert!(review_launch(&long, &FACTS).is_allowed());
+    assert!(review(&long, &FACTS).is_allowed());
 }
 
 #[test]
@@ -258,11 +267,11 @@ fn the_trace_goes_on_and_an_earlier_pods_words_do_not() {
     annotations["podwright.dev/launch-level"] = json!("p_-1");
     annotations["apps.kruise.io/container-launch-priority-completed"] = json!("true");
     let facts = LaunchFacts {
-        trace_parent: Some("00-a-b-01"),
+        traceparent: Some("00-a-b-01"),
         ..FACTS
     };
     let mut done = copied.clone();
-    json_patch::patch(&mut done, &review_launch(&copied, &facts).patch).unwrap();
+    json_patch::patch(&mut done, &review(&copied, &facts).patch).unwrap();
     let annotations = json!({
         "apps.kruise.io/container-launch-priority": "Ordered", "podwright.dev/traceparent": "00-a-b-01",
     });
@@ -275,7 +284,7 @@ fn odd_words_are_warned_of() {
     some["metadata"]["annotations"] =
         json!({ "apps.kruise.io/container-launch-priority": "ordered" });
     some["spec"]["initContainers"] = json!([container("setup", priority("1"))]);
-    let verdict = review_launch(&some, &FACTS);
+    let verdict = review(&some, &FACTS);
     assert!(verdict.is_allowed() && verdict.patch.0.is_empty());
     assert!(verdict.warnings[0].contains(r#""ordered" says nothing"#));
     assert!(verdict.warnings[1].ends_with(": setup"));
@@ -327,12 +336,18 @@ fn anything() -> impl Strategy<Value = Value> {
 proptest! {
     #[test]
     fn anything_is_answered(metadata in anything(), containers in anything(), env in anything()) {
+        let metadata = json!({ "metadata": metadata });
+        let metadata = serde_json::from_value::<DynamicObject>(metadata).unwrap_or_else(|_| {
+            serde_json::from_value(json!({ "metadata": { "name": "web" } })).unwrap()
+        });
+        let metadata = json!(metadata)["metadata"].clone();
         for pod in [
             json!({ "metadata": metadata, "spec": { "containers": containers } }),
+            ordered(json!({ "metadata": metadata, "spec": containers })),
             ordered(pod(&[json!({ "name": "a", "env": env }), container("b", containers.clone())])),
-            metadata.clone(),
+            ordered(pod(&[json!({ "name": "a", "env": [env] }), container("b", json!([env]))])),
         ] {
-            let verdict = review_launch(&pod, &FACTS);
+            let verdict = review(&pod, &FACTS);
             let mut patched = pod.clone();
             json_patch::patch(&mut patched, &verdict.patch).unwrap();
         }

@@ -2,23 +2,25 @@
 //!
 //! Owns the reasons to end, late results, giving back what is held, and the time to live.
 
-use jiff::Timestamp;
 use model::{
     crr::{ContainerRecreateState, CrrStatus, FailurePolicy},
-    order::StopOutcome,
+    order::Outcome,
     phase::ContainerPhase,
-    time::{after, elapsed},
+    time::{Monotonic, Now, after},
 };
+use order_rules::{Progress, Silence};
 
-use super::{Plan, Write};
+use super::Plan;
 use crate::{
-    NODE_SILENCE_LIMIT, OrderProgress, PodView, Silence, Snapshot,
     conditions::End,
+    limits::NODE_SILENCE_LIMIT,
+    snapshot::{PodView, Snapshot},
     unready::{Release, release},
+    write::Write,
 };
 
 /// After the end: a stop that was in flight is still told, the pod is let go, the label goes, later the CRR.
-pub(super) fn plan_after_end(snapshot: &Snapshot, now: Timestamp) -> Plan {
+pub(super) fn plan_after_end(snapshot: &Snapshot, now: Now) -> Plan {
     let crr = &snapshot.crr;
     let late = late_results(snapshot);
     if late != crr.status.containers {
@@ -34,11 +36,11 @@ pub(super) fn plan_after_end(snapshot: &Snapshot, now: Timestamp) -> Plan {
         return Plan::default();
     };
     let ends_at = after(completed_at, ttl);
-    if now >= ends_at {
+    if now.wall >= ends_at {
         Plan::of(Write::Delete)
     } else {
         Plan {
-            wake_at: Some(ends_at),
+            wake_at: Some(now.moment_of(ends_at)),
             ..Plan::default()
         }
     }
@@ -68,10 +70,7 @@ fn late_results(snapshot: &Snapshot) -> Vec<ContainerRecreateState> {
     let told = |state: &ContainerRecreateState| {
         let order = snapshot.orders.get(&state.name);
         let was_stopped = order.is_some_and(|order| {
-            matches!(
-                &order.progress,
-                OrderProgress::Done(StopOutcome::Stopped { .. })
-            )
+            matches!(&order.progress, Progress::Done(Outcome::Stopped { .. }))
         });
         if state.phase == ContainerPhase::Pending && was_stopped {
             let phase = ContainerPhase::Recreating;
@@ -91,10 +90,10 @@ fn late_results(snapshot: &Snapshot) -> Vec<ContainerRecreateState> {
 pub(super) fn reason_to_end(
     snapshot: &Snapshot,
     states: &[ContainerRecreateState],
-    now: Timestamp,
+    now: Now,
 ) -> Option<End> {
     let crr = &snapshot.crr;
-    let Some(pod_uid) = &crr.pod_uid else {
+    let (Some(pod_uid), Some(_)) = (&crr.pod_uid, &crr.node) else {
         return Some(End::NotAdmitted);
     };
     let has_pod_gone = match &snapshot.pod {
@@ -108,7 +107,7 @@ pub(super) fn reason_to_end(
         && crr.strategy.failure_policy == FailurePolicy::Fail;
     let is_late = crr
         .active_deadline
-        .is_some_and(|deadline| now >= after(crr.created_at, deadline));
+        .is_some_and(|deadline| now.wall >= after(crr.created_at, deadline));
     if states.iter().all(|state| state.phase.is_final()) || has_failed {
         Some(End::Through)
     } else if has_pod_gone {
@@ -116,7 +115,7 @@ pub(super) fn reason_to_end(
     } else if is_late {
         Some(End::Deadline)
     } else if silent_since(snapshot, states)
-        .is_some_and(|since| elapsed(since, now) >= NODE_SILENCE_LIMIT)
+        .is_some_and(|since| now.monotonic - since >= NODE_SILENCE_LIMIT)
     {
         Some(End::NodeSilent)
     } else {
@@ -126,25 +125,25 @@ pub(super) fn reason_to_end(
 
 /// Since when the node has answered no order though the bus works. What it said of a container that waits for nothing
 /// from it any more does not count.
-fn silent_since(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Option<Timestamp> {
+fn silent_since(snapshot: &Snapshot, states: &[ContainerRecreateState]) -> Option<Monotonic> {
     let waiting = states
         .iter()
         .filter(|state| state.phase == ContainerPhase::Pending);
     let silences = waiting
-        .filter_map(|state| snapshot.orders.get(&state.name))
-        .filter_map(|order| match &order.progress {
-            OrderProgress::Unanswered {
+        .filter_map(|state| snapshot.progress(&state.name))
+        .filter_map(|progress| match progress {
+            Progress::Unanswered {
                 since,
                 silence: Silence::Node,
-            } => Some(*since),
-            OrderProgress::Unanswered {
+            } => Some(since.monotonic),
+            Progress::Unanswered {
                 silence: Silence::Bus,
                 ..
             }
-            | OrderProgress::Sent
-            | OrderProgress::Accepted
-            | OrderProgress::Refused(_)
-            | OrderProgress::Done(_) => None,
+            | Progress::Sent
+            | Progress::Accepted
+            | Progress::Refused(_)
+            | Progress::Done(_) => None,
         });
     silences.min()
 }

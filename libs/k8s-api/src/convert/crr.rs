@@ -7,13 +7,14 @@ use k8s_openapi::{
     api::core::v1::{ContainerPort, LifecycleHandler},
     apimachinery::pkg::util::intstr::IntOrString,
 };
+use kube::ResourceExt;
 use model::{
     condition::{Condition, ConditionState, ConditionType},
     crr::{
         ContainerRecreateState, ContainerSnapshot, Crr, CrrContainer, CrrStatus, FailurePolicy,
         Fence, Strategy,
     },
-    ids::{CrrKey, InvalidContainerId, NodeName, PodKey, PodUid},
+    ids::{CrrKey, CrrUid, InvalidContainerId, NodeName, PodKey, PodUid},
     labels,
     order::{HttpScheme, PreStop},
     phase::{ContainerPhase, CrrPhase},
@@ -25,7 +26,6 @@ use crate::crd::{
     ContainerRecreateRequestStrategy,
 };
 
-/// A CRR that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidCrr {
     #[error("{field} is missing")]
@@ -57,105 +57,95 @@ pub fn crr_from_object(object: &ContainerRecreateRequest) -> Result<Crr, Invalid
     let missing = |field| InvalidCrr::Missing { field };
     let key = crr_key(object).ok_or(missing("metadata.name"))?;
     let created_at = metadata.creation_timestamp.as_ref().map(|time| time.0);
-    let label = |name| metadata.labels.as_ref().and_then(|labels| labels.get(name));
-    let annotation = |name| {
-        let annotations = metadata.annotations.as_ref();
-        annotations.and_then(|annotations| annotations.get(name).cloned())
-    };
+    let label = |name| object.labels().get(name).cloned();
+    let annotation = |name| object.annotations().get(name).cloned();
+    let back_off = annotation(labels::BACK_OFF);
     let spec = &object.spec;
     let containers: Result<_, _> = spec.containers.iter().map(container).collect();
     Ok(Crr {
-        uid: metadata
-            .uid
-            .as_deref()
-            .ok_or(missing("metadata.uid"))?
-            .into(),
+        uid: CrrUid::new(object.uid().ok_or(missing("metadata.uid"))?),
+        version: metadata.resource_version.clone().unwrap_or_default(),
         created_at: created_at.ok_or(missing("metadata.creationTimestamp"))?,
         is_being_deleted: metadata.deletion_timestamp.is_some(),
         is_labelled_active: label(labels::CRR_ACTIVE).is_some(),
         finalizers: metadata.finalizers.clone().unwrap_or_default(),
         requested_by: annotation(labels::REQUESTED_BY),
-        respects_back_off: annotation(labels::BACK_OFF).as_deref()
-            == Some(labels::BACK_OFF_RESPECT),
+        respects_back_off: back_off.is_some_and(|word| word == labels::BACK_OFF_RESPECT),
         pod: PodKey {
             namespace: key.namespace.clone(),
             name: spec.pod_name.as_str().into(),
         },
-        pod_uid: label(labels::CRR_POD_UID).map(|uid| PodUid::new(uid.clone())),
-        node: label(labels::CRR_NODE_NAME).map(|node| NodeName::new(node.clone())),
+        pod_uid: label(labels::CRR_POD_UID).map(PodUid::new),
+        node: label(labels::CRR_NODE_NAME).map(NodeName::new),
         containers: containers?,
         strategy: spec.strategy.as_ref().map(strategy).unwrap_or_default(),
         active_deadline: seconds(spec.active_deadline_seconds),
         ttl_after_finished: seconds(spec.ttl_seconds_after_finished.map(i64::from)),
         status: object.status.as_ref().map(status).unwrap_or_default(),
-        trace_parent: annotation(labels::TRACE_PARENT),
+        traceparent: annotation(labels::TRACE_PARENT),
         key,
     })
 }
 
 fn container(spec: &ContainerRecreateRequestContainer) -> Result<CrrContainer, InvalidCrr> {
     let fence = spec.status_context.as_ref().map(|context| {
-        let container_id =
-            context
-                .container_id
-                .parse()
-                .map_err(|source| InvalidCrr::ContainerId {
-                    container: spec.name.clone(),
-                    source,
-                })?;
-        Ok(Fence {
+        let container_id = context.container_id.parse();
+        container_id.map(|container_id| Fence {
             container_id,
             restart_count: u32::try_from(context.restart_count).unwrap_or(0),
         })
     });
+    let fence = fence.transpose();
+    let fence = fence.map_err(|source| InvalidCrr::ContainerId {
+        container: spec.name.clone(),
+        source,
+    })?;
     let hook = spec.pre_stop.as_ref();
-    let (pre_stop, hook_fault) = match hook.map(|hook| pre_stop(hook, &spec.ports)) {
-        Some(Ok(hook)) => (hook, None),
-        Some(Err(fault)) => (None, Some(fault)),
-        None => (None, None),
+    let hook = hook.map_or(Ok(None), |hook| pre_stop(hook, &spec.ports));
+    let (pre_stop, hook_fault) = match hook {
+        Ok(hook) => (hook, None),
+        Err(fault) => (None, Some(fault)),
     };
     Ok(CrrContainer {
         name: spec.name.as_str().into(),
         pre_stop,
         hook_fault,
-        fence: fence.transpose()?,
+        fence,
     })
 }
 
-/// Reads a hook; a handler with no member set is none.
+/// Reads a hook; `None` for a handler without a member.
 fn pre_stop(hook: &LifecycleHandler, ports: &[ContainerPort]) -> Result<Option<PreStop>, String> {
-    Ok(if let Some(exec) = &hook.exec {
-        Some(PreStop::Exec {
-            command: exec.command.clone().unwrap_or_default(),
-        })
-    } else if let Some(get) = &hook.http_get {
+    let host = |host: &Option<String>| host.clone().filter(|host| !host.is_empty());
+    if let Some(exec) = &hook.exec {
+        let command = exec.command.clone().unwrap_or_default();
+        return Ok(Some(PreStop::Exec { command }));
+    }
+    if let Some(get) = &hook.http_get {
         let headers = get.http_headers.iter().flatten();
-        let is_https = get.scheme.as_deref() == Some("HTTPS");
-        Some(PreStop::HttpGet {
-            scheme: if is_https {
-                HttpScheme::Https
-            } else {
-                HttpScheme::Http
+        return Ok(Some(PreStop::HttpGet {
+            scheme: match get.scheme.as_deref() {
+                Some("HTTPS") => HttpScheme::Https,
+                Some(_) | None => HttpScheme::Http,
             },
-            host: get.host.clone().filter(|host| !host.is_empty()),
+            host: host(&get.host),
             port: port(&get.port, ports)?,
             path: get.path.clone().unwrap_or_else(|| "/".to_owned()),
             headers: headers
                 .map(|header| (header.name.clone(), header.value.clone()))
                 .collect(),
-        })
-    } else if let Some(socket) = &hook.tcp_socket {
-        let host = socket.host.clone().filter(|host| !host.is_empty());
-        Some(PreStop::TcpSocket {
-            host,
+        }));
+    }
+    if let Some(socket) = &hook.tcp_socket {
+        return Ok(Some(PreStop::TcpSocket {
+            host: host(&socket.host),
             port: port(&socket.port, ports)?,
-        })
-    } else {
-        let sleep = hook.sleep.as_ref();
-        sleep.map(|sleep| PreStop::Sleep {
-            duration: seconds(Some(sleep.seconds)).unwrap_or_default(),
-        })
-    })
+        }));
+    }
+    let sleep = hook.sleep.as_ref().map(|sleep| PreStop::Sleep {
+        duration: seconds(Some(sleep.seconds)).unwrap_or_default(),
+    });
+    Ok(sleep)
 }
 
 /// A port by number, or by its name among the container's ports.
@@ -187,15 +177,13 @@ fn strategy(spec: &ContainerRecreateRequestStrategy) -> Strategy {
 }
 
 fn status(object: &ContainerRecreateRequestStatus) -> CrrStatus {
-    let containers = object
-        .container_recreate_states
-        .iter()
-        .map(|state| ContainerRecreateState {
-            name: state.name.as_str().into(),
-            phase: container_phase(&state.phase),
-            message: state.message.clone().unwrap_or_default(),
-            is_killed: state.is_killed.unwrap_or(false),
-        });
+    let states = object.container_recreate_states.iter();
+    let containers = states.map(|state| ContainerRecreateState {
+        name: state.name.as_str().into(),
+        phase: container_phase(&state.phase),
+        message: state.message.clone().unwrap_or_default(),
+        is_killed: state.is_killed.unwrap_or(false),
+    });
     // What is not ours to read is not ours to keep: an entry that cannot be read is written anew.
     let snapshots = object.container_status_snapshot.iter().filter_map(|entry| {
         Some(ContainerSnapshot {
@@ -288,9 +276,8 @@ fn rfc3339(time: Timestamp) -> String {
 
 /// Seconds as the API gives them; a negative number, which admission refuses, is none.
 fn seconds(seconds: Option<i64>) -> Option<Duration> {
-    seconds
-        .and_then(|seconds| u64::try_from(seconds).ok())
-        .map(Duration::from_secs)
+    let seconds = u64::try_from(seconds?).ok();
+    seconds.map(Duration::from_secs)
 }
 
 #[cfg(test)]

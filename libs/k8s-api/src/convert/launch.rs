@@ -1,6 +1,7 @@
 //! Pods with launch barriers, and the ConfigMaps that open them.
 
 use k8s_openapi::api::core::v1::{ConfigMap, Container, EnvVar, Pod as PodObject};
+use kube::ResourceExt;
 use model::{
     labels,
     launch::{BARRIER_SUFFIX, BARRIER_VARIABLE, BarrierMap, LaunchContainer, LaunchPod, Priority},
@@ -8,7 +9,6 @@ use model::{
 
 use super::{InvalidPod, pod_from_object};
 
-/// A pod whose launch cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidLaunch {
     #[error("the pod cannot be read")]
@@ -26,15 +26,14 @@ pub enum InvalidLaunch {
 pub fn launch_pod_from_object(object: &PodObject) -> Result<LaunchPod, InvalidLaunch> {
     let pod = pod_from_object(object)?;
     let map = format!("{}{BARRIER_SUFFIX}", pod.key.name);
-    let annotations = object.metadata.annotations.as_ref();
-    let annotation = |key: &str| annotations?.get(key);
+    let annotation = |key: &str| object.annotations().get(key);
     let containers = object.spec.iter().flat_map(|spec| &spec.containers);
     let containers = containers.filter_map(|container| launch_container(container, &map));
+    let completed = annotation(labels::LAUNCH_COMPLETED);
     Ok(LaunchPod {
         containers: containers.collect::<Result<_, _>>()?,
         told: annotation(labels::LAUNCH_LEVEL).and_then(|key| Priority::from_key(key)),
-        is_completed: annotation(labels::LAUNCH_COMPLETED)
-            .is_some_and(|word| word == labels::LAUNCH_COMPLETED_TRUE),
+        is_completed: completed.is_some_and(|word| word == labels::LAUNCH_COMPLETED_TRUE),
         trace_parent: annotation(labels::TRACE_PARENT).cloned(),
         pod,
     })
@@ -47,16 +46,13 @@ fn launch_container(
     let mut variables = container.env.iter().flatten();
     // Of several of one name the last counts (Kubernetes).
     let barrier = variables.rfind(|variable| variable.name == BARRIER_VARIABLE)?;
-    let needs_status = container.readiness_probe.is_some()
-        || container.startup_probe.is_some()
-        || container
-            .lifecycle
-            .as_ref()
-            .is_some_and(|lifecycle| lifecycle.post_start.is_some());
+    let lifecycle = container.lifecycle.as_ref();
     let found = priority(barrier, map).map(|priority| LaunchContainer {
         name: container.name.as_str().into(),
         priority,
-        needs_status,
+        needs_status: container.readiness_probe.is_some()
+            || container.startup_probe.is_some()
+            || lifecycle.is_some_and(|lifecycle| lifecycle.post_start.is_some()),
     });
     Some(found.ok_or_else(|| InvalidLaunch::Barrier {
         container: container.name.clone(),
@@ -73,8 +69,7 @@ fn priority(barrier: &EnvVar, map: &str) -> Option<Priority> {
 pub fn barrier_map_from_object(object: &ConfigMap) -> BarrierMap {
     let metadata = &object.metadata;
     let owners = metadata.owner_references.iter().flatten();
-    let labels = metadata.labels.as_ref();
-    let label = labels.and_then(|labels| labels.get(labels::LAUNCH_BARRIER));
+    let label = object.labels().get(labels::LAUNCH_BARRIER);
     let keys = object.data.iter().flat_map(|data| data.keys());
     BarrierMap {
         uid: metadata.uid.clone().unwrap_or_default(),

@@ -1,4 +1,4 @@
-//! Pods: identity, containers and native sidecars as the kubelet reports them.
+//! Pods: identity, containers and native sidecars.
 
 use k8s_openapi::{
     api::core::v1::{self as core, Pod as PodObject},
@@ -10,7 +10,6 @@ use model::{
     pod::{ContainerState, ContainerStatus, Gate, Pod, PodPhase, RestartPolicy},
 };
 
-/// A pod that cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidPod {
     #[error("{field} is missing")]
@@ -26,56 +25,49 @@ pub enum InvalidPod {
 /// Reads a pod.
 ///
 /// # Errors
-/// It has no name, namespace or uid, or a container id of no known form.
+/// The pod has no name, namespace, uid or spec, or a container id has an unknown form.
 pub fn pod_from_object(object: &PodObject) -> Result<Pod, InvalidPod> {
     let metadata = &object.metadata;
     let missing = |field| InvalidPod::Missing { field };
+    let text = |value: &Option<String>, field| value.clone().ok_or(missing(field));
     let spec = object.spec.as_ref().ok_or(missing("spec"))?;
     let status = object.status.clone().unwrap_or_default();
-    let name = metadata.name.as_deref().ok_or(missing("metadata.name"))?;
-    let namespace = metadata
-        .namespace
-        .as_deref()
-        .ok_or(missing("metadata.namespace"))?;
-    let restart_policy = restart_policy(spec.restart_policy.as_deref());
+    let name = text(&metadata.name, "metadata.name")?;
+    let namespace = text(&metadata.namespace, "metadata.namespace")?;
+    let pod_policy = restart_policy(spec.restart_policy.as_deref());
     let conditions = status.conditions.unwrap_or_default();
+    let has_condition = |kind: &str, state: &str| {
+        let mut conditions = conditions.iter();
+        conditions.any(|condition| condition.type_ == kind && condition.status == state)
+    };
 
     let mut containers = Vec::new();
     for entry in status.container_statuses.unwrap_or_default() {
-        let policy = own_policy(spec, &entry.name).unwrap_or(restart_policy);
-        containers.push(container_status(entry, policy)?);
+        let policy = own_policy(&spec.containers, &entry.name).unwrap_or(pod_policy);
+        containers.push(container_status(entry, policy, false)?);
     }
+    let init_containers = spec.init_containers.as_deref().unwrap_or_default();
     for entry in status.init_container_statuses.unwrap_or_default() {
-        if is_native_sidecar(spec, &entry.name) {
-            containers.push(ContainerStatus {
-                is_sidecar: true,
-                ..container_status(entry, RestartPolicy::Always)?
-            });
+        let mut inits = init_containers.iter();
+        if inits.any(|it| it.name == entry.name && is_native_sidecar(it)) {
+            containers.push(container_status(entry, RestartPolicy::Always, true)?);
         }
     }
     Ok(Pod {
         key: PodKey {
-            namespace: namespace.into(),
-            name: name.into(),
+            namespace: namespace.as_str().into(),
+            name: name.as_str().into(),
         },
-        uid: metadata
-            .uid
-            .as_deref()
-            .ok_or(missing("metadata.uid"))?
-            .into(),
+        uid: text(&metadata.uid, "metadata.uid")?.as_str().into(),
         node: spec.node_name.as_deref().map(NodeName::from),
         phase: phase(status.phase.as_deref()),
-        restart_policy,
+        restart_policy: pod_policy,
         is_being_deleted: metadata.deletion_timestamp.is_some(),
         containers,
         version: metadata.resource_version.clone().unwrap_or_default(),
         gate: gate(spec, &conditions),
-        are_containers_ready: conditions
-            .iter()
-            .any(|condition| condition.type_ == "ContainersReady" && condition.status == "True"),
-        is_initialized: !conditions
-            .iter()
-            .any(|condition| condition.type_ == "Initialized" && condition.status == "False"),
+        are_containers_ready: has_condition("ContainersReady", "True"),
+        is_initialized: !has_condition("Initialized", "False"),
         static_uid: static_uid(metadata),
         host_address: status.pod_ip.filter(|_| spec.host_network == Some(true)),
     })
@@ -95,35 +87,30 @@ fn gate(spec: &core::PodSpec, conditions: &[core::PodCondition]) -> Option<Gate>
     }))
 }
 
-/// The kubelet's own name for a static pod: the API server gave its mirror another uid.
+/// The kubelet's uid of a static pod, which differs from the uid of its mirror.
 fn static_uid(metadata: &ObjectMeta) -> Option<PodUid> {
     let annotations = metadata.annotations.as_ref()?;
     annotations.get(labels::CONFIG_MIRROR)?;
-    annotations
-        .get(labels::CONFIG_HASH)
-        .map(|hash| PodUid::new(hash.clone()))
+    let hash = annotations.get(labels::CONFIG_HASH)?;
+    Some(PodUid::new(hash.clone()))
 }
 
-/// How a container comes back, where it says so itself (KEP-5307).
-fn own_policy(spec: &core::PodSpec, name: &str) -> Option<RestartPolicy> {
-    let container = spec.containers.iter().find(|it| it.name == name)?;
-    container
-        .restart_policy
-        .as_deref()
-        .map(|policy| restart_policy(Some(policy)))
+/// The restart policy of a container that has its own (KEP-5307).
+fn own_policy(containers: &[core::Container], name: &str) -> Option<RestartPolicy> {
+    let container = containers.iter().find(|container| container.name == name)?;
+    let policy = container.restart_policy.as_deref()?;
+    Some(restart_policy(Some(policy)))
 }
 
-/// An init container that is kept running (KEP-753).
-fn is_native_sidecar(spec: &core::PodSpec, name: &str) -> bool {
-    let mut init_containers = spec.init_containers.iter().flatten();
-    init_containers.any(|container| {
-        container.name == name && container.restart_policy.as_deref() == Some("Always")
-    })
+/// True for an init container that is kept running (KEP-753).
+pub fn is_native_sidecar(init_container: &core::Container) -> bool {
+    init_container.restart_policy.as_deref() == Some("Always")
 }
 
 fn container_status(
     entry: core::ContainerStatus,
     restart_policy: RestartPolicy,
+    is_sidecar: bool,
 ) -> Result<ContainerStatus, InvalidPod> {
     let id = entry.container_id.filter(|id| !id.is_empty());
     let container_id = id.map(|id| id.parse()).transpose();
@@ -138,27 +125,22 @@ fn container_status(
         is_ready: entry.ready,
         state: container_state(entry.state.unwrap_or_default()),
         restart_policy,
-        is_sidecar: false,
+        is_sidecar,
     })
 }
 
 fn container_state(state: core::ContainerState) -> ContainerState {
     if let Some(running) = state.running {
-        ContainerState::Running {
-            started_at: running.started_at.map(|time| time.0),
-        }
+        let started_at = running.started_at.map(|time| time.0);
+        ContainerState::Running { started_at }
     } else if let Some(terminated) = state.terminated {
-        let core::ContainerStateTerminated {
-            exit_code, reason, ..
-        } = terminated;
+        let (exit_code, reason) = (terminated.exit_code, terminated.reason);
         ContainerState::Terminated { exit_code, reason }
     } else {
         // The API: a state with no member set is waiting.
         let waiting = state.waiting.unwrap_or_default();
-        ContainerState::Waiting {
-            reason: waiting.reason,
-            message: waiting.message,
-        }
+        let (reason, message) = (waiting.reason, waiting.message);
+        ContainerState::Waiting { reason, message }
     }
 }
 

@@ -4,17 +4,13 @@
 //! containers is an annotation there. Both have our conditions.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::{
-    CustomResourceConversion, CustomResourceDefinition, CustomResourceDefinitionVersion,
-    ServiceReference, WebhookClientConfig, WebhookConversion,
+    CustomResourceDefinition, CustomResourceDefinitionVersion,
 };
 use kube::CustomResourceExt;
-use serde_json::Value;
+use serde_json::{Value, from_value, json};
 
 use super::ContainerRecreateRequest;
 use crate::versions::{CONVERT_PATH, STORED, V1ALPHA1};
-
-/// The Service of the manifests in `k8s/base`; an installation elsewhere patches it there and here.
-const SERVICE: [&str; 2] = ["podwright-system", "admission"];
 
 /// The CRD with both versions; v1beta1 is stored.
 ///
@@ -24,24 +20,16 @@ pub fn definition() -> CustomResourceDefinition {
     let mut definition = ContainerRecreateRequest::crd();
     let older = v1alpha1(&definition.spec.versions[0]);
     definition.spec.versions.insert(0, older);
-    let [namespace, name] = SERVICE.map(str::to_owned);
-    let service = ServiceReference {
-        namespace,
-        name,
-        path: Some(CONVERT_PATH.to_owned()),
-        port: Some(443),
-    };
-    definition.spec.conversion = Some(CustomResourceConversion {
-        strategy: "Webhook".to_owned(),
-        webhook: Some(WebhookConversion {
-            // Admission writes its CA in by itself.
-            client_config: Some(WebhookClientConfig {
-                service: Some(service),
-                ..WebhookClientConfig::default()
-            }),
-            conversion_review_versions: vec!["v1".to_owned()],
-        }),
+    // The Service of the manifests in `k8s/base`; an installation elsewhere patches it there and here.
+    let service = json!({
+        "namespace": "podwright-system", "name": "admission", "path": CONVERT_PATH, "port": 443,
     });
+    // Admission adds its CA by itself.
+    let webhook = json!({
+        "clientConfig": { "service": service }, "conversionReviewVersions": ["v1"],
+    });
+    let conversion = from_value(json!({ "strategy": "Webhook", "webhook": webhook }));
+    definition.spec.conversion = conversion.expect("the conversion has the fields of its type");
     definition
 }
 
@@ -56,7 +44,7 @@ fn v1alpha1(stored: &CustomResourceDefinitionVersion) -> CustomResourceDefinitio
     if let Some(fields) = status.and_then(Value::as_object_mut) {
         fields.remove("containerStatusSnapshot");
     }
-    serde_json::from_value(version).expect("it was one before")
+    from_value(version).expect("it was one before")
 }
 
 /// Takes enums and minimums away.
@@ -88,8 +76,6 @@ pub fn manifest() -> Result<String, serde_yaml_ng::Error> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -14,7 +14,6 @@ const LIST_KIND: &str = "ContainerRecreateRequestList";
 
 const SNAPSHOT: &str = "containerStatusSnapshot";
 
-/// An object that cannot be converted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidObject {
     #[error("{field} is missing or is not {expected}")]
@@ -95,18 +94,14 @@ fn promote(object: &mut Object) -> Result<Vec<String>, InvalidObject> {
     let mut warnings = Vec::new();
     if let Some(value) = take_annotation(object, SYNC_CONTAINER_STATUSES) {
         match read_snapshot(&value) {
-            Ok(snapshot) => {
-                status_of(object)?.insert(SNAPSHOT.to_owned(), snapshot);
-            }
-            Err(problem) => {
-                warnings.push(put_aside(object, SYNC_CONTAINER_STATUSES, value, &problem));
-            }
+            Ok(snapshot) => drop(status_of(object)?.insert(SNAPSHOT.to_owned(), snapshot)),
+            Err(why) => warnings.push(put_aside(object, SYNC_CONTAINER_STATUSES, value, &why)),
         }
     }
     if let Some(value) = take_annotation(object, UNREADY_ACQUIRED) {
         match read_time(&value) {
             Ok(time) => set_grace(status_of(object)?, time)?,
-            Err(problem) => warnings.push(put_aside(object, UNREADY_ACQUIRED, value, &problem)),
+            Err(why) => warnings.push(put_aside(object, UNREADY_ACQUIRED, value, &why)),
         }
     }
     if let Some(annotations) = annotations_of(object)
@@ -126,33 +121,25 @@ fn read_snapshot(annotation: &Value) -> Result<Value, String> {
         .map_err(|error| format!("it is not a list of container statuses: {error}"))
 }
 
-/// The time as it was written, if it is one of RFC 3339.
+/// The time as it was written, if it has the form of RFC 3339. [`Timestamp`] parses all of ISO 8601, but the API server
+/// only RFC 3339.
 fn read_time(annotation: &Value) -> Result<&str, String> {
     let text = annotation.as_str().ok_or("it is not a string")?;
-    let problem = || format!("{text:?} is not a time such as 2026-01-02T15:04:05Z");
-    // The parser takes all of ISO 8601; the API server takes RFC 3339 only.
-    let mark = |index| text.as_bytes().get(index).copied();
-    let has_marks = [(4, b'-'), (7, b'-'), (10, b'T'), (13, b':'), (16, b':')]
-        .into_iter()
-        .all(|(index, expected)| mark(index) == Some(expected));
-    let has_zone = text.ends_with('Z')
-        || text
-            .get(19..)
-            .and_then(|rest| rest.rfind(['+', '-']).map(|start| &rest[start..]))
-            .is_some_and(|zone| zone.len() == 6 && zone.as_bytes()[3] == b':');
-    if has_marks && has_zone && text.parse::<Timestamp>().is_ok() {
-        Ok(text)
-    } else {
-        Err(problem())
+    let form = text.replace(|letter: char| letter.is_ascii_digit(), "0");
+    let after_seconds = form.strip_prefix("0000-00-00T00:00:00").unwrap_or_default();
+    let zone = after_seconds.trim_start_matches(['.', '0']);
+    if matches!(zone, "Z" | "+00:00" | "-00:00") && text.parse::<Timestamp>().is_ok() {
+        return Ok(text);
     }
+    let expected = "a time such as 2026-01-02T15:04:05Z";
+    Err(format!("{text:?} is not {expected}"))
 }
 
 /// Makes the condition say that time. One that says it already is left as it is, with all that is in it.
 fn set_grace(status: &mut Object, time: &str) -> Result<(), InvalidObject> {
     let conditions = status.entry("conditions").or_insert_with(|| json!([]));
-    let conditions = conditions
-        .as_array_mut()
-        .ok_or(wrong("status.conditions", "a list"))?;
+    let conditions = conditions.as_array_mut();
+    let conditions = conditions.ok_or(wrong("status.conditions", "a list"))?;
     match conditions.iter_mut().find(|condition| is_grace(condition)) {
         Some(condition) if time_of_grace(condition) == Some(time) => {}
         Some(condition) => *condition = grace(time),
@@ -276,13 +263,10 @@ fn status_of(object: &mut Object) -> Result<&mut Object, InvalidObject> {
 }
 
 fn name_of(object: &Object) -> String {
-    let part = |name| {
-        let metadata = object.get("metadata");
-        metadata
-            .and_then(|metadata| metadata[name].as_str())
-            .unwrap_or_default()
-    };
-    format!("{}/{}", part("namespace"), part("name"))
+    let metadata = object.get("metadata");
+    let part = |name| metadata.and_then(|metadata| metadata[name].as_str());
+    let [namespace, name] = ["namespace", "name"].map(|name| part(name).unwrap_or_default());
+    format!("{namespace}/{name}")
 }
 
 fn text<'a>(object: &'a Object, field: &'static str) -> Result<&'a str, InvalidObject> {

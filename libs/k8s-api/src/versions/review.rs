@@ -11,14 +11,13 @@ use serde_json::{
 
 use super::{Version, convert};
 
-/// What is said to a review.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The ConversionReview with the response.
     pub body: Vec<u8>,
-    /// Why it failed, if it did; the response says so too.
+    /// The reason of a failed conversion, which is in the response too.
     pub failure: Option<String>,
-    /// What in the objects could not be read and was kept aside.
+    /// Parts of the objects that cannot be read and were kept aside.
     pub warnings: Vec<String>,
 }
 
@@ -33,7 +32,7 @@ struct Review<'a> {
     request: Request<'a>,
 }
 
-/// As far as it is a request at all, so that whatever else is wrong can be answered.
+/// Decodes any request that has a uid, so that its other faults can be answered.
 #[derive(Deserialize)]
 struct Request<'a> {
     uid: String,
@@ -46,11 +45,10 @@ struct Request<'a> {
 /// Answers a review.
 ///
 /// # Errors
-/// It is none.
+/// `body` is no ConversionReview with a uid.
 pub fn answer(body: &[u8]) -> Result<Answer, NotAReview> {
-    let review: Review<'_> =
-        serde_json::from_slice(body).map_err(|error| NotAReview(error.to_string()))?;
-    let request = review.request;
+    let review = serde_json::from_slice(body);
+    let Review { request } = review.map_err(|error| NotAReview(error.to_string()))?;
     if request.uid.is_empty() {
         return Err(NotAReview("request.uid is empty".to_owned()));
     }
@@ -74,24 +72,22 @@ pub fn answer(body: &[u8]) -> Result<Answer, NotAReview> {
     })
 }
 
-/// The converted objects, or which cannot be converted and why.
+/// The converted objects, or the first that cannot be converted and its problem.
 fn convert_all(
     request: &Request<'_>,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Box<RawValue>>, String> {
     let desired = request.desired.as_str().unwrap_or_default();
-    let version: Version = desired
-        .parse()
-        .map_err(|problem| format!("request.desiredAPIVersion {problem}"))?;
+    let version: Result<Version, _> = desired.parse();
+    let version = version.map_err(|problem| format!("request.desiredAPIVersion {problem}"))?;
     let objects = request.objects.map_or("null", RawValue::get);
     let objects: Vec<&RawValue> = serde_json::from_str(objects)
         .map_err(|error| format!("request.objects is not a list: {error}"))?;
     let convert_one = |(index, raw): (usize, &&RawValue)| {
         let of = |problem: String| format!("request.objects[{index}]: {problem}");
-        let mut object: Value =
-            serde_json::from_str(raw.get()).map_err(|error| of(error.to_string()))?;
-        let warned = convert(&mut object, version).map_err(|error| of(error.to_string()))?;
-        warnings.extend(warned);
+        let object = serde_json::from_str(raw.get());
+        let mut object: Value = object.map_err(|error| of(error.to_string()))?;
+        warnings.extend(convert(&mut object, version).map_err(|error| of(error.to_string()))?);
         to_raw_value(&object).map_err(|error| of(error.to_string()))
     };
     objects.iter().enumerate().map(convert_one).collect()
@@ -105,11 +101,8 @@ fn with_objects(response: &Value, objects: &[Box<RawValue>]) -> String {
     text.reserve(length + 32);
     text += r#","convertedObjects":["#;
     for (index, object) in objects.iter().enumerate() {
-        if index > 0 {
-            text.push(',');
-        }
+        text += if index > 0 { "," } else { "" };
         text += object.get();
     }
-    text += "]}";
-    text
+    text + "]}"
 }

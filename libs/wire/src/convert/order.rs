@@ -2,186 +2,104 @@
 
 use std::time::Duration;
 
-use model::order::{
-    DropAnswer, DropOrder, HttpScheme, Instance, NodeAnswer, NodeOrder, OrderAnswer, PreStop,
-    Refusal, StopOrder, StopOutcome, StopReport,
+use model::{
+    ids::ContainerId,
+    order::{
+        Answer, HttpScheme, Instance, Order, Outcome, PreStop, Refusal, Report, Sending, Stop, Verb,
+    },
+    order_id::OrderId,
 };
 use prost::Message as _;
 
 use super::{InvalidMessage, decode, filled, milliseconds, not_empty, some};
 use crate::{
-    Message,
-    generated::{self as proto, order::Verb, order_answer, pre_stop, refused, stop_outcome},
+    Message, ReportAck,
+    generated::{self as proto, order_answer, pre_stop, refused, stop_outcome},
 };
 
-impl Message for StopOrder {
+impl Message for Sending {
     fn encode(&self) -> Vec<u8> {
-        let stop = proto::StopContainer {
-            instance: Some(instance_to(&self.instance)),
-            grace_milliseconds: milliseconds(self.grace),
-            pre_stop: self.pre_stop.as_ref().map(hook_to),
-            // A limit that is over is not none.
-            begin_within_milliseconds: self
-                .begin_within
-                .map_or(0, |limit| milliseconds(limit).max(1)),
-        };
+        let Order {
+            id,
+            instance,
+            reason,
+            verb,
+        } = &self.order;
         let order = proto::Order {
-            id: self.id.to_string(),
+            id: id.to_string(),
             attempt: self.attempt,
-            reason: self.reason.clone(),
-            verb: Some(Verb::StopContainer(stop)),
+            reason: reason.clone(),
+            verb: Some(verb_to(verb, instance_to(instance))),
         };
         order.encode_to_vec()
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
-        match NodeOrder::decode(bytes)? {
-            NodeOrder::Stop(order) => Ok(order),
-            NodeOrder::Drop(_) => Err(InvalidMessage::Missing { field: "verb" }),
-        }
-    }
-}
-
-impl Message for DropOrder {
-    fn encode(&self) -> Vec<u8> {
-        let drop = proto::DropDeadInstances {
-            instance: Some(instance_to(&self.instance)),
-        };
-        let order = proto::Order {
-            id: self.id.to_string(),
-            attempt: self.attempt,
-            reason: self.reason.clone(),
-            verb: Some(Verb::DropDeadInstances(drop)),
-        };
-        order.encode_to_vec()
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
-        match NodeOrder::decode(bytes)? {
-            NodeOrder::Drop(order) => Ok(order),
-            NodeOrder::Stop(_) => Err(InvalidMessage::Missing { field: "verb" }),
-        }
-    }
-}
-
-impl Message for NodeOrder {
-    fn encode(&self) -> Vec<u8> {
-        match self {
-            Self::Stop(order) => order.encode(),
-            Self::Drop(order) => order.encode(),
-        }
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let order: proto::Order = decode(bytes)?;
-        let verb = some("verb", order.verb)?;
-        let id = filled("id", order.id)?.as_str().into();
-        let (attempt, reason) = (order.attempt, order.reason);
-        Ok(match verb {
-            Verb::StopContainer(stop) => Self::Stop(StopOrder {
+        let (instance, verb) = verb_from(some("verb", order.verb)?)?;
+        let id = id_from("id", &order.id)?;
+        if id.task != verb.task() || id.container != instance.container {
+            return Err(InvalidMessage::Contradiction { field: "id" });
+        }
+        Ok(Self {
+            order: Order {
                 id,
-                attempt,
-                instance: instance_from(some("stop_container.instance", stop.instance)?)?,
-                grace: Duration::from_millis(stop.grace_milliseconds),
-                pre_stop: stop.pre_stop.map(hook_from).transpose()?,
-                begin_within: Some(stop.begin_within_milliseconds)
-                    .filter(|limit| *limit > 0)
-                    .map(Duration::from_millis),
-                reason,
-            }),
-            Verb::DropDeadInstances(drop) => Self::Drop(DropOrder {
-                id,
-                attempt,
-                instance: instance_from(some("drop_dead_instances.instance", drop.instance)?)?,
-                reason,
-            }),
+                instance,
+                reason: order.reason,
+                verb,
+            },
+            attempt: order.attempt,
         })
     }
 }
 
-impl Message for NodeAnswer {
+impl Message for Answer {
     fn encode(&self) -> Vec<u8> {
-        match self {
-            Self::Stop(answer) => answer.encode(),
-            Self::Drop(answer) => answer.encode(),
-        }
-    }
-
-    /// A refusal alone does not say of what it is; it is read as that of a stop.
-    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
-        OrderAnswer::decode(bytes)
-            .map(Self::Stop)
-            .or_else(|_| DropAnswer::decode(bytes).map(Self::Drop))
-    }
-}
-
-impl Message for DropAnswer {
-    fn encode(&self) -> Vec<u8> {
-        let answer = match self {
-            Self::Dropped { count } => {
-                order_answer::Answer::Dropped(proto::Dropped { count: *count })
+        let (answer, done_container_id) = match self {
+            Self::Accepted => (order_answer::Answer::Accepted(proto::Accepted {}), None),
+            Self::Refused(refusal) => (order_answer::Answer::Refused(refusal_to(refusal)), None),
+            Self::Done {
+                container_id,
+                outcome: Outcome::Removed { count },
+            } => {
+                let dropped = proto::Dropped { count: *count };
+                (order_answer::Answer::Dropped(dropped), container_id.clone())
             }
-            Self::Refused(refusal) => order_answer::Answer::Refused(refusal_to(refusal)),
+            Self::Done {
+                container_id,
+                outcome,
+            } => {
+                let done = order_answer::Answer::Done(outcome_to(outcome));
+                (done, container_id.clone())
+            }
         };
         proto::OrderAnswer {
             answer: Some(answer),
-            ..proto::OrderAnswer::default()
+            done_container_id: done_container_id
+                .map(|id| id.to_string())
+                .unwrap_or_default(),
         }
         .encode_to_vec()
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let answer: proto::OrderAnswer = decode(bytes)?;
-        match some("answer", answer.answer)? {
-            order_answer::Answer::Dropped(dropped) => Ok(Self::Dropped {
-                count: dropped.count,
-            }),
-            order_answer::Answer::Refused(refused) => Ok(Self::Refused(refusal_from(refused)?)),
-            order_answer::Answer::Accepted(_) | order_answer::Answer::Done(_) => {
-                Err(InvalidMessage::Missing { field: "dropped" })
-            }
-        }
-    }
-}
-
-impl Message for OrderAnswer {
-    fn encode(&self) -> Vec<u8> {
-        let answer = match self {
-            Self::Accepted => order_answer::Answer::Accepted(proto::Accepted {}),
-            Self::Refused(refusal) => order_answer::Answer::Refused(refusal_to(refusal)),
-            Self::Done { outcome, .. } => order_answer::Answer::Done(outcome_to(outcome)),
+        let done = |outcome| Self::Done {
+            container_id: not_empty(answer.done_container_id).map(ContainerId::new),
+            outcome,
         };
-        let done_container_id = match self {
-            Self::Done { container_id, .. } => container_id.to_string(),
-            Self::Accepted | Self::Refused(_) => String::new(),
-        };
-        let answer = Some(answer);
-        proto::OrderAnswer {
-            answer,
-            done_container_id,
-        }
-        .encode_to_vec()
-    }
-
-    fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
-        let answer: proto::OrderAnswer = decode(bytes)?;
         Ok(match some("answer", answer.answer)? {
             order_answer::Answer::Accepted(_) => Self::Accepted,
             order_answer::Answer::Refused(refused) => Self::Refused(refusal_from(refused)?),
-            order_answer::Answer::Done(outcome) => Self::Done {
-                container_id: filled("done_container_id", answer.done_container_id)?
-                    .as_str()
-                    .into(),
-                outcome: outcome_from(outcome)?,
-            },
-            order_answer::Answer::Dropped(_) => {
-                return Err(InvalidMessage::Missing { field: "done" });
-            }
+            order_answer::Answer::Done(outcome) => done(outcome_from(outcome)?),
+            order_answer::Answer::Dropped(dropped) => done(Outcome::Removed {
+                count: dropped.count,
+            }),
         })
     }
 }
 
-impl Message for StopReport {
+impl Message for Report {
     fn encode(&self) -> Vec<u8> {
         let report = proto::StopReport {
             order: self.order.to_string(),
@@ -196,7 +114,7 @@ impl Message for StopReport {
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
         let report: proto::StopReport = decode(bytes)?;
         Ok(Self {
-            order: filled("order", report.order)?.as_str().into(),
+            order: id_from("order", &report.order)?,
             attempt: report.attempt,
             sequence: report.sequence,
             instance: instance_from(some("instance", report.instance)?)?,
@@ -205,15 +123,56 @@ impl Message for StopReport {
     }
 }
 
-/// The acknowledgement of a report says nothing but that it came.
-impl Message for () {
+impl Message for ReportAck {
     fn encode(&self) -> Vec<u8> {
         proto::ReportAck {}.encode_to_vec()
     }
 
     fn decode(bytes: &[u8]) -> Result<Self, InvalidMessage> {
-        decode::<proto::ReportAck>(bytes).map(|_| ())
+        decode::<proto::ReportAck>(bytes).map(|_| Self)
     }
+}
+
+fn verb_to(verb: &Verb, instance: proto::Instance) -> proto::order::Verb {
+    let instance = Some(instance);
+    match verb {
+        Verb::Stop(stop) => proto::order::Verb::StopContainer(proto::StopContainer {
+            instance,
+            grace_milliseconds: milliseconds(stop.grace),
+            pre_stop: stop.pre_stop.as_ref().map(hook_to),
+            // 0 means no limit, so a limit that has passed is sent as 1.
+            begin_within_milliseconds: stop
+                .begin_within
+                .map_or(0, |limit| milliseconds(limit).max(1)),
+        }),
+        Verb::RemoveDeadInstances => {
+            proto::order::Verb::DropDeadInstances(proto::DropDeadInstances { instance })
+        }
+    }
+}
+
+fn verb_from(verb: proto::order::Verb) -> Result<(Instance, Verb), InvalidMessage> {
+    Ok(match verb {
+        proto::order::Verb::StopContainer(stop) => {
+            let instance = instance_from(some("stop_container.instance", stop.instance)?)?;
+            let limit = Some(stop.begin_within_milliseconds).filter(|limit| *limit > 0);
+            let stop = Stop {
+                grace: Duration::from_millis(stop.grace_milliseconds),
+                pre_stop: stop.pre_stop.map(hook_from).transpose()?,
+                begin_within: limit.map(Duration::from_millis),
+            };
+            (instance, Verb::Stop(stop))
+        }
+        proto::order::Verb::DropDeadInstances(removal) => {
+            let instance = some("drop_dead_instances.instance", removal.instance)?;
+            (instance_from(instance)?, Verb::RemoveDeadInstances)
+        }
+    })
+}
+
+fn id_from(field: &'static str, id: &str) -> Result<OrderId, InvalidMessage> {
+    id.parse()
+        .map_err(|source| InvalidMessage::OrderId { field, source })
 }
 
 fn instance_to(instance: &Instance) -> proto::Instance {
@@ -229,19 +188,11 @@ fn instance_to(instance: &Instance) -> proto::Instance {
 
 fn instance_from(instance: proto::Instance) -> Result<Instance, InvalidMessage> {
     Ok(Instance {
-        namespace: filled("instance.namespace", instance.namespace)?
-            .as_str()
-            .into(),
-        pod: filled("instance.pod", instance.pod)?.as_str().into(),
-        pod_uid: filled("instance.pod_uid", instance.pod_uid)?
-            .as_str()
-            .into(),
-        container: filled("instance.container", instance.container)?
-            .as_str()
-            .into(),
-        container_id: filled("instance.container_id", instance.container_id)?
-            .as_str()
-            .into(),
+        namespace: filled("instance.namespace", &instance.namespace)?,
+        pod: filled("instance.pod", &instance.pod)?,
+        pod_uid: filled("instance.pod_uid", &instance.pod_uid)?,
+        container: filled("instance.container", &instance.container)?,
+        container_id: filled("instance.container_id", &instance.container_id)?,
         restart_count: instance.restart_count,
     })
 }
@@ -354,37 +305,41 @@ fn refusal_from(refused: proto::Refused) -> Result<Refusal, InvalidMessage> {
         refused::Reason::AlreadyExited(_) => Refusal::AlreadyExited,
         refused::Reason::StillRunning(_) => Refusal::StillRunning,
         refused::Reason::StopUnfinished(order) => Refusal::StopUnfinished {
-            order: order.as_str().into(),
+            order: id_from("refused.stop_unfinished", &order)?,
         },
         refused::Reason::RuntimeUnavailable(message) => Refusal::RuntimeUnavailable { message },
         refused::Reason::Invalid(message) => Refusal::Invalid { message },
     })
 }
 
-fn outcome_to(outcome: &StopOutcome) -> proto::StopOutcome {
+fn outcome_to(outcome: &Outcome) -> proto::StopOutcome {
     let outcome = match outcome.clone() {
-        StopOutcome::Stopped { hook_error } => {
+        Outcome::Stopped { hook_error } => {
             let hook_error = hook_error.unwrap_or_default();
             stop_outcome::Outcome::Stopped(stop_outcome::Stopped { hook_error })
         }
-        StopOutcome::Gone => stop_outcome::Outcome::Gone(stop_outcome::Gone {}),
-        StopOutcome::Failed { message } => {
+        Outcome::Gone => stop_outcome::Outcome::Gone(stop_outcome::Gone {}),
+        Outcome::Failed { message } => {
             stop_outcome::Outcome::Failed(stop_outcome::Failed { message })
         }
+        Outcome::Removed { count } => stop_outcome::Outcome::Removed(proto::Dropped { count }),
     };
     proto::StopOutcome {
         outcome: Some(outcome),
     }
 }
 
-fn outcome_from(outcome: proto::StopOutcome) -> Result<StopOutcome, InvalidMessage> {
+fn outcome_from(outcome: proto::StopOutcome) -> Result<Outcome, InvalidMessage> {
     Ok(match some("outcome", outcome.outcome)? {
-        stop_outcome::Outcome::Stopped(stopped) => StopOutcome::Stopped {
+        stop_outcome::Outcome::Stopped(stopped) => Outcome::Stopped {
             hook_error: not_empty(stopped.hook_error),
         },
-        stop_outcome::Outcome::Gone(_) => StopOutcome::Gone,
-        stop_outcome::Outcome::Failed(failed) => StopOutcome::Failed {
+        stop_outcome::Outcome::Gone(_) => Outcome::Gone,
+        stop_outcome::Outcome::Failed(failed) => Outcome::Failed {
             message: failed.message,
+        },
+        stop_outcome::Outcome::Removed(removed) => Outcome::Removed {
+            count: removed.count,
         },
     })
 }

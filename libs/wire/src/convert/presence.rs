@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use model::{
-    ids::{BootId, CrrName, Namespace, NodeName, PodKey, PodName},
-    presence::{Answer, LastSeen, Presence, Question, Runtime},
+    ids::{CrrName, Namespace, NodeName, PodKey, PodName},
+    presence::{LastSeen, Presence, PresenceAnswer, PresenceQuestion, Runtime},
 };
 use prost::Message as _;
 
@@ -42,14 +42,14 @@ pub fn decode_presence(node: NodeName, bytes: &[u8]) -> Result<Presence, Invalid
     };
     Ok(Presence {
         node,
-        boot_id: BootId::new(filled("boot_id", message.boot_id)?),
+        boot_id: filled("boot_id", &message.boot_id)?,
         version: message.version,
         runtime: (!runtime.name.is_empty()).then_some(runtime),
         orders_held: message.orders_held,
     })
 }
 
-impl Message for Question {
+impl Message for PresenceQuestion {
     fn encode(&self) -> Vec<u8> {
         let pod = self.pod.as_ref();
         proto::AskPresence {
@@ -67,13 +67,13 @@ impl Message for Question {
             name: PodName::new(name),
         });
         Ok(Self {
-            node: NodeName::new(filled("node", question.node)?),
+            node: filled("node", &question.node)?,
             pod,
         })
     }
 }
 
-impl Message for Answer {
+impl Message for PresenceAnswer {
     fn encode(&self) -> Vec<u8> {
         let last_seen = match self.last_seen {
             LastSeen::Ago(ago) => last_seen::LastSeen::AgoMilliseconds(milliseconds(ago)),
@@ -104,6 +104,7 @@ impl Message for Answer {
 
 #[cfg(test)]
 mod tests {
+    use model::ids::BootId;
     use proptest::prelude::*;
 
     use super::*;
@@ -128,9 +129,9 @@ mod tests {
         #[test]
         fn bytes_from_anywhere_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..100)) {
             let _presence = decode_presence("a".into(), &bytes);
-            let _question = Question::decode(&bytes);
-            let _answer = Answer::decode(&bytes);
-            let _acknowledgement = <() as Message>::decode(&bytes);
+            let _question = PresenceQuestion::decode(&bytes);
+            let _answer = PresenceAnswer::decode(&bytes);
+            let _acknowledgement = crate::ReportAck::decode(&bytes);
         }
     }
 
@@ -142,29 +143,32 @@ mod tests {
             LastSeen::NotFor(Duration::from_secs(60)),
         ] {
             for active_crrs in [vec![], vec![CrrName::new("a"), CrrName::new("b")]] {
-                let answer = Answer {
+                let answer = PresenceAnswer {
                     last_seen,
                     active_crrs,
                 };
-                assert_eq!(Answer::decode(&answer.encode()).unwrap(), answer);
+                assert_eq!(PresenceAnswer::decode(&answer.encode()).unwrap(), answer);
             }
         }
     }
 
     #[test]
     fn a_question_comes_back_as_it_went_and_names_a_node() {
-        let error = Question::decode(&[]).unwrap_err();
+        let error = PresenceQuestion::decode(&[]).unwrap_err();
         assert!(matches!(error, InvalidMessage::Missing { field: "node" }));
         let pod = PodKey {
             namespace: "default".into(),
             name: "web".into(),
         };
         for pod in [None, Some(pod)] {
-            let question = Question {
+            let question = PresenceQuestion {
                 node: "a.b".into(),
                 pod,
             };
-            assert_eq!(Question::decode(&question.encode()).unwrap(), question);
+            assert_eq!(
+                PresenceQuestion::decode(&question.encode()).unwrap(),
+                question
+            );
         }
     }
 }

@@ -1,9 +1,6 @@
 //! A node's word that a container has started. The message does not name its node: the subject does.
 
-use model::{
-    ids::{ContainerId, ContainerName, Namespace, PodKey, PodName, PodUid},
-    launch::Started,
-};
+use model::{ids::PodKey, launch::Started};
 use prost::Message as _;
 
 use super::{InvalidMessage, decode, filled};
@@ -25,18 +22,19 @@ impl Message for Started {
         let started: proto::Started = decode(bytes)?;
         Ok(Self {
             pod: PodKey {
-                namespace: Namespace::new(filled("namespace", started.namespace)?),
-                name: PodName::new(filled("pod", started.pod)?),
+                namespace: filled("namespace", &started.namespace)?,
+                name: filled("pod", &started.pod)?,
             },
-            pod_uid: PodUid::new(filled("pod_uid", started.pod_uid)?),
-            container: ContainerName::new(filled("container", started.container)?),
-            container_id: ContainerId::new(filled("container_id", started.container_id)?),
+            pod_uid: filled("pod_uid", &started.pod_uid)?,
+            container: filled("container", &started.container)?,
+            container_id: filled("container_id", &started.container_id)?,
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use model::ids::{ContainerId, ContainerName, Namespace, PodName, PodUid};
     use proptest::prelude::*;
 
     use super::*;

@@ -113,7 +113,7 @@ impl Cluster {
     }
 
     /// Publishes an event. One that an earlier leader published stays as it is.
-    pub(crate) async fn tell(
+    pub(crate) async fn publish(
         &self,
         crr: &Crr,
         event: &CrrEvent,

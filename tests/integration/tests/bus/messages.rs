@@ -4,22 +4,26 @@ use bus::RequestError;
 use integration::{NatsServer, Release, eventually};
 use model::{
     ids::NodeName,
-    order::{DropAnswer, DropOrder, NodeOrder, OrderAnswer, Refusal, StopOutcome},
-    presence::{Answer, LastSeen, Question},
+    order::{Answer, Outcome, Refusal, Verb},
+    order_id::{Orderer, Owner},
+    presence::{LastSeen, PresenceAnswer, PresenceQuestion},
 };
 use tokio::{join, select, task::JoinSet};
+use wire::ReportAck;
 
 use crate::words::{
-    LONG, SHORT, TRACE, accept_all, connect, node, order, order_until_answered, presence, report,
-    see_all, started,
+    LONG, SHORT, TRACE, accept_all, connect, node, order_until_answered, presence, report,
+    report_of, see_all, sending, started, stop,
 };
 
 crate::for_each_release! {
     an_order_reaches_its_node_and_the_answer_comes_back
-    a_drop_goes_the_same_way_as_a_stop
+    a_removal_goes_the_same_way_as_a_stop
     a_node_that_is_not_there_is_known_at_once
     a_node_that_does_not_answer_ends_by_the_deadline
     a_report_is_acknowledged_by_a_leader_only
+    a_report_reaches_the_controller_that_ordered
+    a_report_of_an_old_node_reaches_the_crr_scheduler
     presence_is_heard_and_asked_for
     a_start_is_heard_with_its_node
     an_unreadable_order_is_refused_and_the_next_one_served
@@ -34,17 +38,17 @@ async fn an_order_reaches_its_node_and_the_answer_comes_back(release: Release) {
         connect(&server, "node-executor/node-1.zone.example").await,
     );
     let mut orders = executor.serve_orders(&node()).await.unwrap();
-    let sent = order("1");
-    let done = OrderAnswer::Done {
-        container_id: "1".into(),
-        outcome: StopOutcome::Gone,
+    let sent = stop("1");
+    let done = Answer::Done {
+        container_id: Some("1".into()),
+        outcome: Outcome::Gone,
     };
     let node_part = async {
         let delivery = orders.next().await.unwrap();
-        assert_eq!(delivery.message, NodeOrder::Stop(sent.clone()));
+        assert_eq!(delivery.message, sent);
         assert_eq!(delivery.node, node());
         assert_eq!(delivery.traceparent.as_deref(), Some(TRACE));
-        delivery.reply.send(done.clone().into()).await.unwrap();
+        delivery.reply.send(done.clone()).await.unwrap();
     };
     let target = node();
     let scheduler_part = eventually("the order is answered", async || {
@@ -57,30 +61,28 @@ async fn an_order_reaches_its_node_and_the_answer_comes_back(release: Release) {
     assert_eq!(answer, done);
 }
 
-async fn a_drop_goes_the_same_way_as_a_stop(release: Release) {
+async fn a_removal_goes_the_same_way_as_a_stop(release: Release) {
     let server = NatsServer::start(release).await.unwrap();
     let bus = connect(&server, "crr-scheduler").await;
     let mut orders = bus.serve_orders(&node()).await.unwrap();
-    let sent = DropOrder {
-        id: "drop/1/app".into(),
-        attempt: 1,
-        instance: order("1").instance,
-        reason: "test".to_owned(),
+    let sent = sending(Owner::Crr("1".into()), Verb::RemoveDeadInstances);
+    let removed = Answer::Done {
+        container_id: None,
+        outcome: Outcome::Removed { count: 2 },
     };
     let target = node();
-    let (answer, ()) = join!(bus.send_drop_order(&target, &sent, None, LONG), async {
+    let (answer, ()) = join!(bus.send_order(&target, &sent, None, LONG), async {
         let delivery = orders.next().await.unwrap();
-        assert_eq!(delivery.message, NodeOrder::Drop(sent.clone()));
-        let dropped = DropAnswer::Dropped { count: 2 };
-        delivery.reply.send(dropped.into()).await.unwrap();
+        assert_eq!(delivery.message, sent);
+        delivery.reply.send(removed.clone()).await.unwrap();
     });
-    assert_eq!(answer.unwrap(), DropAnswer::Dropped { count: 2 });
+    assert_eq!(answer.unwrap(), removed);
 }
 
 async fn a_node_that_is_not_there_is_known_at_once(release: Release) {
     let server = NatsServer::start(release).await.unwrap();
     let bus = connect(&server, "crr-scheduler").await;
-    let answer = bus.send_order(&node(), &order("1"), None, LONG).await;
+    let answer = bus.send_order(&node(), &stop("1"), None, LONG).await;
     assert!(
         matches!(&answer, Err(RequestError::NoResponders { subject })
             if subject == "podwright.v1.node.node-1_zone_example.order"),
@@ -93,7 +95,7 @@ async fn a_node_that_does_not_answer_ends_by_the_deadline(release: Release) {
     let bus = connect(&server, "crr-scheduler").await;
     let orders = bus.serve_orders(&node()).await.unwrap();
     // Of one connection: the server learns of the subscription before it sees the order.
-    let answer = bus.send_order(&node(), &order("1"), None, SHORT).await;
+    let answer = bus.send_order(&node(), &stop("1"), None, SHORT).await;
     assert!(
         matches!(answer, Err(RequestError::Timeout { .. })),
         "{answer:?}"
@@ -109,16 +111,62 @@ async fn a_report_is_acknowledged_by_a_leader_only(release: Release) {
         matches!(nobody, Err(RequestError::NoResponders { .. })),
         "{nobody:?}"
     );
-    let mut reports = bus.serve_reports().await.unwrap();
+    let mut reports = bus.serve_reports(Orderer::Crr).await.unwrap();
     let target = node();
     let said = report("1");
     let (acknowledged, ()) = join!(bus.send_report(&target, &said, Some(TRACE), LONG), async {
         let delivery = reports.next().await.unwrap();
         assert_eq!((&delivery.message, &delivery.node), (&said, &target));
         assert_eq!(delivery.traceparent.as_deref(), Some(TRACE));
-        delivery.reply.send(()).await.unwrap();
+        delivery.reply.send(ReportAck).await.unwrap();
     });
     acknowledged.unwrap();
+}
+
+async fn a_report_reaches_the_controller_that_ordered(release: Release) {
+    let server = NatsServer::start(release).await.unwrap();
+    let bus = connect(&server, "node-executor").await;
+    let mut crr_reports = bus.serve_reports(Orderer::Crr).await.unwrap();
+    let sidecar = report_of(Owner::Sidecars("0e1".into()));
+    let target = node();
+    let unheard = bus.send_report(&target, &sidecar, None, LONG).await;
+    assert!(
+        matches!(unheard, Err(RequestError::NoResponders { .. })),
+        "{unheard:?}"
+    );
+    let mut sidecar_reports = bus.serve_reports(Orderer::Sidecar).await.unwrap();
+    let (acknowledged, ()) = join!(bus.send_report(&target, &sidecar, None, LONG), async {
+        let delivery = select! {
+            delivery = sidecar_reports.next() => delivery.unwrap(),
+            other = crr_reports.next() => panic!("{:?}", other.map(|report| report.message)),
+        };
+        assert_eq!((&delivery.message, &delivery.node), (&sidecar, &target));
+        delivery.reply.send(ReportAck).await.unwrap();
+    });
+    acknowledged.unwrap();
+}
+
+/// Nodes of versions without orderers report on a subject without one.
+async fn a_report_of_an_old_node_reaches_the_crr_scheduler(release: Release) {
+    let server = NatsServer::start(release).await.unwrap();
+    let bus = connect(&server, "crr-scheduler").await;
+    let mut reports = bus.serve_reports(Orderer::Crr).await.unwrap();
+    let mut sidecar_reports = bus.serve_reports(Orderer::Sidecar).await.unwrap();
+    let old_node = async_nats::connect(server.url()).await.unwrap();
+    let subject = "podwright.v1.report.node-1_zone_example";
+    let sent = report("1");
+    let (acknowledgement, ()) = join!(
+        old_node.request(subject, wire::Message::encode(&sent).into()),
+        async {
+            let delivery = select! {
+                delivery = reports.next() => delivery.unwrap(),
+                other = sidecar_reports.next() => panic!("{:?}", other.map(|report| report.message)),
+            };
+            assert_eq!((delivery.message, delivery.node), (sent.clone(), node()));
+            delivery.reply.send(ReportAck).await.unwrap();
+        }
+    );
+    assert!(acknowledgement.unwrap().payload.is_empty());
 }
 
 async fn presence_is_heard_and_asked_for(release: Release) {
@@ -130,10 +178,10 @@ async fn presence_is_heard_and_asked_for(release: Release) {
     assert_eq!((heard.message, heard.node), (presence(), node()));
 
     let mut leader = JoinSet::new();
-    leader.spawn(see_all(bus.serve_questions().await.unwrap()));
-    let ask = async |node: NodeName| -> Answer {
-        let question = Question { node, pod: None };
-        bus.ask_leader(&question, LONG).await.unwrap()
+    leader.spawn(see_all(bus.serve_presence_questions().await.unwrap()));
+    let ask = async |node: NodeName| -> PresenceAnswer {
+        let question = PresenceQuestion { node, pod: None };
+        bus.ask_presence(&question, LONG).await.unwrap()
     };
     let seen = ask(node()).await;
     assert!(matches!(seen.last_seen, LastSeen::Ago(_)), "{seen:?}");
@@ -161,10 +209,10 @@ async fn an_unreadable_order_is_refused_and_the_next_one_served(release: Release
     );
     let mut node_part = JoinSet::new();
     node_part.spawn(accept_all(executor.serve_orders(&node()).await.unwrap()));
-    let mut nameless = order("1");
-    nameless.instance.container_id = "".into();
+    let mut nameless = stop("1");
+    nameless.order.instance.container_id = "".into();
     let answer = order_until_answered(&scheduler, &nameless).await;
-    let OrderAnswer::Refused(Refusal::Invalid { message }) = answer else {
+    let Answer::Refused(Refusal::Invalid { message }) = answer else {
         panic!("{answer:?}");
     };
     assert!(message.contains("instance.container_id"), "{message}");
@@ -173,16 +221,16 @@ async fn an_unreadable_order_is_refused_and_the_next_one_served(release: Release
     let noise = stranger.request(bus::subjects::order(&node()), "\u{7f}noise".into());
     assert!(!noise.await.unwrap().payload.is_empty());
 
-    let answer = order_until_answered(&scheduler, &order("2")).await;
-    assert_eq!(answer, OrderAnswer::Accepted);
+    let answer = order_until_answered(&scheduler, &stop("2")).await;
+    assert_eq!(answer, Answer::Accepted);
 }
 
 async fn an_unreadable_report_is_passed_over(release: Release) {
     let server = NatsServer::start(release).await.unwrap();
     let bus = connect(&server, "crr-scheduler").await;
-    let mut reports = bus.serve_reports().await.unwrap();
+    let mut reports = bus.serve_reports(Orderer::Crr).await.unwrap();
     let mut nameless = report("1");
-    nameless.order = "".into();
+    nameless.instance.container_id = "".into();
     let target = node();
     // The report itself is not acknowledged, so its node keeps it for a leader that can read it.
     let answer = select! {
@@ -197,7 +245,7 @@ async fn an_unreadable_report_is_passed_over(release: Release) {
     let (acknowledged, ()) = join!(bus.send_report(&target, &good, None, LONG), async {
         let delivery = reports.next().await.unwrap();
         assert_eq!(delivery.message, good);
-        delivery.reply.send(()).await.unwrap();
+        delivery.reply.send(ReportAck).await.unwrap();
     });
     acknowledged.unwrap();
 }
@@ -212,7 +260,7 @@ async fn an_unreadable_answer_is_an_error(release: Release) {
         .unwrap();
     stranger.flush().await.unwrap();
     let target = node();
-    let sent = order("1");
+    let sent = stop("1");
     let (answer, ()) = join!(bus.send_order(&target, &sent, None, LONG), async {
         let message = futures::StreamExt::next(&mut orders).await.unwrap();
         let reply = message.reply.unwrap();

@@ -2,12 +2,12 @@
 
 use bus::{Args, Bus, PublishError, RequestError};
 use integration::{NatsServer, Release, eventually};
-use model::order::{NodeOrder, OrderAnswer};
+use model::order::Answer;
 use tokio::{task::JoinSet, time::Instant};
 
 use crate::words::{
-    LONG, SHORT, accept_all, connect, connected, disconnected, node, order, order_until_answered,
-    presence,
+    LONG, SHORT, accept_all, connect, connected, disconnected, node, order_until_answered,
+    presence, stop,
 };
 
 crate::for_each_release! {
@@ -26,8 +26,8 @@ async fn subscriptions_outlive_the_server(release: Release) {
     let mut node_part = JoinSet::new();
     node_part.spawn(accept_all(executor.serve_orders(&node()).await.unwrap()));
     for id in ["1", "2", "3"] {
-        let answer = order_until_answered(&scheduler, &order(id)).await;
-        assert_eq!(answer, OrderAnswer::Accepted);
+        let answer = order_until_answered(&scheduler, &stop(id)).await;
+        assert_eq!(answer, Answer::Accepted);
         server.kill().await.unwrap();
         disconnected(&scheduler).await;
         disconnected(&executor).await;
@@ -35,8 +35,8 @@ async fn subscriptions_outlive_the_server(release: Release) {
         connected(&scheduler).await;
         connected(&executor).await;
     }
-    let answer = order_until_answered(&scheduler, &order("4")).await;
-    assert_eq!(answer, OrderAnswer::Accepted);
+    let answer = order_until_answered(&scheduler, &stop("4")).await;
+    assert_eq!(answer, Answer::Accepted);
 }
 
 async fn nothing_said_during_an_outage_is_sent_after_it(release: Release) {
@@ -53,7 +53,7 @@ async fn nothing_said_during_an_outage_is_sent_after_it(release: Release) {
 
     let before = Instant::now();
     let answer = scheduler
-        .send_order(&node(), &order("old"), None, LONG)
+        .send_order(&node(), &stop("old"), None, LONG)
         .await;
     assert!(
         matches!(answer, Err(RequestError::Disconnected)),
@@ -71,7 +71,7 @@ async fn nothing_said_during_an_outage_is_sent_after_it(release: Release) {
     connected(&executor).await;
     // What comes first is what is said now.
     let delivery = eventually("the new order comes", async || {
-        let sent = order("new");
+        let sent = stop("new");
         let target = node();
         tokio::select! {
             _ = scheduler.send_order(&target, &sent, None, SHORT) => None,
@@ -79,7 +79,7 @@ async fn nothing_said_during_an_outage_is_sent_after_it(release: Release) {
         }
     })
     .await;
-    assert_eq!(delivery.message, NodeOrder::Stop(order("new")));
+    assert_eq!(delivery.message, stop("new"));
     let mut now = presence();
     now.orders_held = 99;
     let heard = eventually("the new presence comes", async || {
@@ -99,7 +99,7 @@ async fn a_server_that_comes_later_is_found(release: Release) {
         .unwrap();
     assert!(!bus.is_connected());
     let orders = bus.serve_orders(&node()).await.unwrap();
-    let answer = bus.send_order(&node(), &order("1"), None, LONG).await;
+    let answer = bus.send_order(&node(), &stop("1"), None, LONG).await;
     assert!(
         matches!(answer, Err(RequestError::Disconnected)),
         "{answer:?}"
@@ -108,8 +108,8 @@ async fn a_server_that_comes_later_is_found(release: Release) {
     connected(&bus).await;
     let mut node_part = JoinSet::new();
     node_part.spawn(accept_all(orders));
-    let answer = order_until_answered(&bus, &order("2")).await;
-    assert_eq!(answer, OrderAnswer::Accepted);
+    let answer = order_until_answered(&bus, &stop("2")).await;
+    assert_eq!(answer, Answer::Accepted);
 }
 
 async fn a_server_that_hangs_ends_a_request_by_its_deadline(release: Release) {
@@ -118,12 +118,12 @@ async fn a_server_that_hangs_ends_a_request_by_its_deadline(release: Release) {
     let mut node_part = JoinSet::new();
     node_part.spawn(accept_all(bus.serve_orders(&node()).await.unwrap()));
     server.pause().unwrap();
-    let answer = bus.send_order(&node(), &order("1"), None, SHORT).await;
+    let answer = bus.send_order(&node(), &stop("1"), None, SHORT).await;
     assert!(
         matches!(answer, Err(RequestError::Timeout { .. })),
         "{answer:?}"
     );
     server.resume().unwrap();
-    let answer = order_until_answered(&bus, &order("2")).await;
-    assert_eq!(answer, OrderAnswer::Accepted);
+    let answer = order_until_answered(&bus, &stop("2")).await;
+    assert_eq!(answer, Answer::Accepted);
 }

@@ -4,12 +4,13 @@ use std::path::Path;
 
 use bus::{Args, Bus, ConnectError, RequestError, SecretError};
 use integration::{NatsServer, Release, eventually};
-use model::{ids::NodeName, order::OrderAnswer};
+use model::{ids::NodeName, order::Answer, order_id::Orderer};
+
 use tokio::{select, task::JoinSet};
 
 use crate::words::{
-    LONG, SHORT, accept_all, acknowledge_all, connected, disconnected, node, order,
-    order_until_answered, presence, report, started,
+    LONG, SHORT, accept_all, acknowledge_all, connected, disconnected, node, order_until_answered,
+    presence, report, started, stop,
 };
 
 crate::for_each_release! {
@@ -186,14 +187,14 @@ async fn has_trouble(bus: &Bus, words: &str) {
 const PERMISSIONS: &str = r#"
 authorization: { users: [
   { user: node-1, password: node, permissions: {
-      publish: ["podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "podwright.v1.started.node-1_zone_example", "_INBOX_crr-scheduler.>"]
+      publish: ["podwright.v1.report.*.node-1_zone_example", "podwright.v1.report.node-1_zone_example", "podwright.v1.presence.node-1_zone_example", "podwright.v1.started.node-1_zone_example", "_INBOX_crr-scheduler.>"]
       subscribe: ["podwright.v1.node.node-1_zone_example.order", "_INBOX_node-executor.node-1_zone_example.>"] } }
   { user: barriers, password: barriers, permissions: {
       publish: { deny: [">"] }
       subscribe: ["podwright.v1.started.*", "_INBOX_barrier-manager.>"] } }
   { user: scheduler, password: scheduler, permissions: {
       publish: ["podwright.v1.node.*.order", "_INBOX_node-executor.>", "_INBOX_admission.>"]
-      subscribe: ["podwright.v1.report.*", "podwright.v1.presence.*", "podwright.v1.ask.presence", "_INBOX_crr-scheduler.>"] } }
+      subscribe: ["podwright.v1.report.crr.*", "podwright.v1.report.*", "podwright.v1.presence.*", "podwright.v1.ask.presence", "_INBOX_crr-scheduler.>"] } }
 ] }
 "#;
 
@@ -215,10 +216,12 @@ async fn a_node_needs_no_more_than_its_own_subjects(release: Release) {
 
     let mut tasks = JoinSet::new();
     tasks.spawn(accept_all(executor.serve_orders(&node()).await.unwrap()));
-    let answer = order_until_answered(&scheduler, &order("1")).await;
-    assert_eq!(answer, OrderAnswer::Accepted);
+    let answer = order_until_answered(&scheduler, &stop("1")).await;
+    assert_eq!(answer, Answer::Accepted);
 
-    tasks.spawn(acknowledge_all(scheduler.serve_reports().await.unwrap()));
+    tasks.spawn(acknowledge_all(
+        scheduler.serve_reports(Orderer::Crr).await.unwrap(),
+    ));
     eventually("the report is acknowledged", async || {
         executor
             .send_report(&node(), &report("1"), None, LONG)
@@ -274,14 +277,14 @@ async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {
     )
     .await;
     let scheduler = connect_as(&server, "scheduler", "scheduler", "crr-scheduler").await;
-    let mut reports = scheduler.serve_reports().await.unwrap();
+    let mut reports = scheduler.serve_reports(Orderer::Crr).await.unwrap();
     let mut presences = scheduler.watch_presence().await.unwrap();
     let other = NodeName::new("node-2.zone.example");
 
     let mut tasks = JoinSet::new();
     tasks.spawn(accept_all(executor.serve_orders(&other).await.unwrap()));
     server.has_logged("Subscription Violation").await;
-    let order_sent = scheduler.send_order(&other, &order("1"), None, LONG).await;
+    let order_sent = scheduler.send_order(&other, &stop("1"), None, LONG).await;
     assert!(
         matches!(order_sent, Err(RequestError::NoResponders { .. })),
         "{order_sent:?}"
@@ -305,7 +308,7 @@ async fn a_node_can_neither_read_nor_speak_for_another(release: Release) {
         never = async { loop { drop(executor.send_report(&node(), &report("2"), None, SHORT).await); } } => never,
     };
     assert_eq!(first_report.node, node());
-    let stolen = executor.send_order(&other, &order("1"), None, SHORT).await;
+    let stolen = executor.send_order(&other, &stop("1"), None, SHORT).await;
     assert!(
         matches!(stolen, Err(RequestError::Timeout { .. })),
         "{stolen:?}"

@@ -7,9 +7,11 @@ use integration::{NatsServer, eventually};
 use model::{
     ids::{NodeName, PodKey},
     launch::Started,
-    order::{Instance, NodeAnswer, NodeOrder, OrderAnswer, StopOrder, StopOutcome, StopReport},
-    presence::{Answer, LastSeen, Presence, Question, Runtime},
+    order::{Answer, Instance, Order, Outcome, Report, Sending, Stop, Verb},
+    order_id::{OrderId, Owner, Task},
+    presence::{LastSeen, Presence, PresenceAnswer, PresenceQuestion, Runtime},
 };
+use wire::ReportAck;
 
 /// Long enough on a busy machine for what is expected to come.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
@@ -23,25 +25,37 @@ pub(crate) fn node() -> NodeName {
     NodeName::new("node-1.zone.example")
 }
 
-pub(crate) fn order(id: &str) -> StopOrder {
-    StopOrder {
-        id: id.into(),
-        attempt: 1,
-        instance: instance(),
+/// A stop for the CRR of that uid.
+pub(crate) fn stop(uid: &str) -> Sending {
+    let stop = Stop {
         grace: Duration::from_secs(30),
         pre_stop: None,
         begin_within: None,
-        reason: "ContainerRecreateRequest default/a".to_owned(),
+    };
+    sending(Owner::Crr(uid.into()), Verb::Stop(stop))
+}
+
+pub(crate) fn sending(owner: Owner, verb: Verb) -> Sending {
+    let reason = "ContainerRecreateRequest default/a".to_owned();
+    Sending {
+        order: Order::new(owner, instance(), reason, verb),
+        attempt: 1,
     }
 }
 
-pub(crate) fn report(id: &str) -> StopReport {
-    StopReport {
-        order: id.into(),
+/// The report of a stop for the CRR of that uid.
+pub(crate) fn report(uid: &str) -> Report {
+    report_of(Owner::Crr(uid.into()))
+}
+
+pub(crate) fn report_of(owner: Owner) -> Report {
+    let instance = instance();
+    Report {
+        order: OrderId::new(owner, Task::Stop, instance.container.clone()),
         attempt: 1,
         sequence: 1,
-        instance: instance(),
-        outcome: StopOutcome::Stopped { hook_error: None },
+        instance,
+        outcome: Outcome::Stopped { hook_error: None },
     }
 }
 
@@ -104,7 +118,7 @@ pub(crate) async fn disconnected(bus: &Bus) {
 }
 
 /// Sends an order until the node's subscription has reached the server.
-pub(crate) async fn order_until_answered(bus: &Bus, order: &StopOrder) -> OrderAnswer {
+pub(crate) async fn order_until_answered(bus: &Bus, order: &Sending) -> Answer {
     eventually("the order is answered", async || {
         bus.send_order(&node(), order, None, LONG).await.ok()
     })
@@ -112,32 +126,28 @@ pub(crate) async fn order_until_answered(bus: &Bus, order: &StopOrder) -> OrderA
 }
 
 /// A node that accepts every order; it never ends.
-pub(crate) async fn accept_all(mut orders: Deliveries<NodeOrder, NodeAnswer>) {
+pub(crate) async fn accept_all(mut orders: Deliveries<Sending, Answer>) {
     while let Some(order) = orders.next().await {
-        order
-            .reply
-            .send(OrderAnswer::Accepted.into())
-            .await
-            .unwrap();
+        order.reply.send(Answer::Accepted).await.unwrap();
     }
 }
 
 /// A leader that takes every report; it never ends.
-pub(crate) async fn acknowledge_all(mut reports: Deliveries<StopReport, ()>) {
+pub(crate) async fn acknowledge_all(mut reports: Deliveries<Report, ReportAck>) {
     while let Some(report) = reports.next().await {
-        report.reply.send(()).await.unwrap();
+        report.reply.send(ReportAck).await.unwrap();
     }
 }
 
 /// A leader that has just seen every node asked for; it never ends.
-pub(crate) async fn see_all(mut questions: Deliveries<Question, Answer>) {
+pub(crate) async fn see_all(mut questions: Deliveries<PresenceQuestion, PresenceAnswer>) {
     while let Some(question) = questions.next().await {
         let last_seen = if question.message.node == node() {
             LastSeen::Ago(Duration::from_millis(7))
         } else {
             LastSeen::NotFor(Duration::from_secs(60))
         };
-        let answer = Answer {
+        let answer = PresenceAnswer {
             last_seen,
             active_crrs: Vec::new(),
         };

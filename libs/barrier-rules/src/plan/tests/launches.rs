@@ -1,10 +1,10 @@
-//! Whole launches against a small kubelet: any pod, any order of events, a manager that forgets everything at any time.
+//! Whole launches against a small kubelet: any pod, any order of events, a planner without memory.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// What the cluster holds; the kubelet creates a container when it looks and its key is there.
+/// What the cluster holds; the kubelet creates a container when it syncs and its key is there.
 struct World {
     case: Case,
     writes: usize,
@@ -23,7 +23,7 @@ impl World {
         }
     }
 
-    /// What the manager wants written, written; false when there is nothing.
+    /// Carries out the planned write; false if there is none.
     fn manage(&mut self) -> bool {
         let Some(write) = self.case.plan().write else {
             return false;
@@ -32,38 +32,38 @@ impl World {
             Write::CreateMap { keys } => {
                 self.writes += 1;
                 let map = BarrierMap {
-                    uid: "m".to_owned(),
-                    version: "7".to_owned(),
-                    owners: vec!["u".into()],
-                    is_labelled: true,
-                    is_being_deleted: false,
                     keys,
+                    ..barrier_map(&[])
                 };
-                self.case.map = MapView::Present(map);
+                self.case.map = Some(Some(map));
             }
             Write::AddKeys { keys, .. } => {
                 self.writes += 1;
-                if let MapView::Present(map) = &mut self.case.map {
+                if let Some(Some(map)) = &mut self.case.map {
                     map.keys.extend(keys);
                 }
             }
             Write::Nudge { level, completes } => {
                 self.nudges += 1;
-                self.case.pod.told = Some(level);
-                self.case.pod.is_completed |= completes;
+                self.case.pod = self.case.pod.clone().with(|pod| {
+                    pod.told = Some(level);
+                    pod.is_completed |= completes;
+                });
             }
-            Write::DeleteMap { .. } | Write::EmptyMap { .. } => self.case.map = MapView::Absent,
+            Write::DeleteMap { .. } | Write::EmptyMap { .. } => self.case.map = Some(None),
         }
         true
     }
 
-    /// The kubelet looks at container `index`: it starts where its key is there, and is up later or at once.
-    fn look(&mut self, index: usize, is_ready: bool) {
-        let Some(container) = self.case.pod.containers.get(index).cloned() else {
+    /// The kubelet syncs container `index`: it starts if its key is there, and is up later or at once.
+    fn sync(&mut self, index: usize, is_ready: bool) {
+        let pod = self.case.pod.clone().build();
+        let Some(container) = pod.containers.get(index) else {
             return;
         };
-        let is_open = matches!(&self.case.map, MapView::Present(map) if map.keys.contains(&container.priority));
-        let known = self.case.pod.pod.container(&container.name);
+        let is_open =
+            matches!(&self.case.map, Some(Some(map)) if map.keys.contains(&container.priority));
+        let known = pod.pod.container(&container.name);
         let was_up = known.is_some_and(|status| status.is_ready);
         let has_begun = known.is_some_and(|status| status.container_id.is_some());
         if was_up || (!is_open && !has_begun) {
@@ -72,9 +72,8 @@ impl World {
         if is_ready {
             self.ups.push(container.priority);
         }
-        let statuses = &mut self.case.pod.pod.containers;
-        statuses.retain(|status| status.name != container.name);
-        statuses.push(status(container.name.as_str(), running(), is_ready));
+        let builder = self.case.pod.clone();
+        self.case.pod = builder.shows(container.name.as_str(), running(), is_ready);
     }
 }
 
@@ -82,28 +81,28 @@ proptest! {
     #[test]
     fn every_launch_ends_in_order_and_within_its_writes(
         priorities in prop::collection::vec(-3..3, 1..7),
-        looks in prop::collection::vec((0_usize..7, any::<bool>(), any::<bool>()), 0..60),
+        syncs in prop::collection::vec((0_usize..7, any::<bool>(), any::<bool>()), 0..60),
     ) {
         let mut world = World::new(&priorities);
-        // Any order of things: looks without a manager, managers that act once and are gone.
-        for (index, is_ready, has_manager) in looks {
+        // Any order: syncs without a manager, managers that write once and are gone.
+        for (index, is_ready, has_manager) in syncs {
             if has_manager {
                 world.manage();
             }
-            world.look(index, is_ready);
+            world.sync(index, is_ready);
         }
-        // From wherever that led, a manager and a kubelet that go on come to the end.
+        // From any such state a manager and a kubelet that continue reach the end.
         for _ in 0..20 {
             while world.manage() {}
             for index in 0..priorities.len() {
-                world.look(index, true);
+                world.sync(index, true);
             }
         }
-        prop_assert!(world.case.pod.is_completed);
+        prop_assert!(world.case.pod.clone().build().is_completed);
         prop_assert_eq!(world.case.plan().stage, Stage::Launched);
         prop_assert_eq!(world.ups.len(), priorities.len());
         prop_assert!(world.ups.is_sorted_by(|above, below| above >= below), "{:?}", world.ups);
-        let count = levels(&world.case.pod).len();
+        let count = levels(&world.case.pod.clone().build()).len();
         prop_assert!(world.writes <= count, "{} writes", world.writes);
         prop_assert!(world.nudges <= count, "{} nudges", world.nudges);
     }

@@ -23,12 +23,12 @@ impl Snapshot {
     }
 
     /// As it is once the plan's write is stored.
-    fn stored(self, seconds: i64) -> Self {
+    fn stored(self, seconds: u64) -> Self {
         let write = plan(&self, at(seconds)).write.expect("a write is due");
         self.with(|snapshot| match write {
             Write::Status(status) => {
                 snapshot.crr.status = status;
-                snapshot.status_written_at = Some(at(seconds));
+                snapshot.status_written_at = Some(moment(seconds));
             }
             Write::AddFinalizer => {
                 snapshot.crr.finalizers = vec![model::labels::UNREADY_ACQUIRED.to_owned()];
@@ -51,10 +51,10 @@ impl Snapshot {
     }
 
     /// Pod status shows the old instance of a second restart down.
-    fn down(self, name: &str, seconds: i64) -> Self {
+    fn down(self, name: &str, seconds: u64) -> Self {
         let seen = Seen {
-            container_id: format!("containerd://{name}-old").parse().unwrap(),
-            since: at(seconds),
+            container_id: format!("containerd://{name}-0").parse().unwrap(),
+            since: moment(seconds),
         };
         self.exited(name, 143, RestartPolicy::Always)
             .container(name, |status| status.restart_count = 1)
@@ -65,7 +65,7 @@ impl Snapshot {
 }
 
 /// The kind of the write that is due.
-fn due(snapshot: &Snapshot, seconds: i64) -> &'static str {
+fn due(snapshot: &Snapshot, seconds: u64) -> &'static str {
     match plan(snapshot, at(seconds)).write {
         None => "-",
         Some(Write::Status(_)) => "status",
@@ -93,10 +93,10 @@ fn a_drain_is_finalizer_then_gate_then_status_then_time_then_the_stop() {
     check(&shut, 0, r#"Recreating "" app:Pending"#);
     let begun = shut.stored(0);
     assert_eq!(due(&begun, 0), "-");
-    assert_eq!(plan(&begun, at(2)).wake_at, Some(at(4)));
+    assert_eq!(plan(&begun, at(2)).wake_at, Some(moment(4)));
     // Counted from the end of the second in which it began: never shorter than was asked for.
-    assert!(plan(&begun, at(3)).order.is_none());
-    assert!(plan(&begun, at(4)).order.is_some());
+    assert!(plan(&begun, at(3)).stop().is_none());
+    assert!(plan(&begun, at(4)).stop().is_some());
 }
 
 #[test]
@@ -128,18 +128,17 @@ fn without_a_gate_only_the_time_is_waited_for() {
     let ungated = draining().pod(|pod| pod.gate = None).stored(0);
     check(&ungated, 0, r#"Recreating "" app:Pending"#);
     let begun = ungated.stored(0);
-    assert!(plan(&begun, at(1)).order.is_none());
+    assert!(plan(&begun, at(1)).stop().is_none());
 }
 
 #[test]
 fn a_back_off_is_concluded_from_300_ms_without_a_successor() {
     let down = names(&["app"]).recreating().killed("app").down("app", 1);
     let early = plan(&down, at(1));
-    assert!(early.drops.is_empty());
-    assert_eq!(early.wake_at, Some(at(1) + Duration::from_millis(300)));
+    assert!(early.removals().is_empty());
+    assert_eq!(early.wake_at, Some(moment(1) + Duration::from_millis(300)));
     let late = plan(&down, at(2));
-    assert_eq!(late.drops.len(), 1);
-    assert_eq!(late.drops[0].instance.container_id.as_str(), "app-old");
+    assert_eq!(late.removals(), ["app-0"]);
     assert!(!late.nudge);
 }
 
@@ -150,12 +149,12 @@ fn each_drop_is_followed_by_one_nudge() {
         .killed("app")
         .down("app", 1)
         .with(|snapshot| {
-            snapshot.dropped_at.insert("app".into(), at(2));
+            snapshot.removed_at.insert("app".into(), moment(2));
         });
     assert!(plan(&dropped, at(2)).nudge);
     let nudged = dropped
         .clone()
-        .with(|snapshot| snapshot.nudged_at = Some(at(2)));
+        .with(|snapshot| snapshot.nudged_at = Some(moment(2)));
     assert!(!plan(&nudged, at(2)).nudge);
     let mirror = dropped.pod(|pod| pod.static_uid = Some("hash".into()));
     assert!(!plan(&mirror, at(2)).nudge);
@@ -164,7 +163,7 @@ fn each_drop_is_followed_by_one_nudge() {
 #[test]
 fn only_a_back_off_that_can_bite_is_skipped() {
     let down = names(&["app"]).recreating().killed("app").down("app", 1);
-    let is_dropped = |snapshot: &Snapshot| !plan(snapshot, at(2)).drops.is_empty();
+    let is_dropped = |snapshot: &Snapshot| !plan(snapshot, at(2)).removals().is_empty();
     assert!(is_dropped(&down));
     let first = down
         .clone()
@@ -195,11 +194,11 @@ fn only_a_back_off_that_can_bite_is_skipped() {
 fn a_crashed_container_is_brought_back_at_once_only_by_force() {
     let crashed = names(&["app"])
         .recreating()
-        .ordered("app", OrderProgress::Refused(Refusal::AlreadyExited))
+        .ordered("app", Progress::Refused(Refusal::AlreadyExited))
         .down("app", 1);
-    assert!(plan(&crashed, at(2)).drops.is_empty());
+    assert!(plan(&crashed, at(2)).removals().is_empty());
     let forced = crashed.with(|snapshot| snapshot.crr.strategy.is_forced = true);
-    assert_eq!(plan(&forced, at(2)).drops.len(), 1);
+    assert_eq!(plan(&forced, at(2)).removals().len(), 1);
 }
 
 #[test]
@@ -207,7 +206,8 @@ fn a_static_pod_is_ordered_by_the_uid_that_its_node_knows() {
     let mirror = names(&["app"])
         .recreating()
         .pod(|pod| pod.static_uid = Some("hash".into()));
-    let order = plan(&mirror, at(0)).order.unwrap();
+    let planned = plan(&mirror, at(0));
+    let (order, _) = planned.stop().unwrap();
     assert_eq!(order.instance.pod_uid.as_str(), "hash");
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 
 /// `Type=State Reason: message` of each condition that a plan would write.
-fn conditions(snapshot: &Snapshot, seconds: i64) -> Vec<String> {
+fn conditions(snapshot: &Snapshot, seconds: u64) -> Vec<String> {
     let plan = plan(snapshot, at(seconds));
     let status = plan.status().expect("a status is due");
     let lines = status.conditions.iter().map(|condition| {
@@ -13,7 +13,7 @@ fn conditions(snapshot: &Snapshot, seconds: i64) -> Vec<String> {
     lines.collect()
 }
 
-fn check_conditions(snapshot: &Snapshot, seconds: i64, dispatched: &str, succeeded: &str) {
+fn check_conditions(snapshot: &Snapshot, seconds: u64, dispatched: &str, succeeded: &str) {
     let accepted = "Accepted=True Admitted: for pod web (pod-uid) on node node-1";
     let expected = [
         accepted.to_owned(),
@@ -86,7 +86,7 @@ fn a_waiting_request_and_a_silent_node_are_named() {
         &format!("False WaitingForTurn: {waiting}"),
         &format!("Unknown WaitingForTurn: {waiting}"),
     );
-    let silent = OrderProgress::Unanswered {
+    let silent = Progress::Unanswered {
         since: at(1),
         silence: Silence::Node,
     };
@@ -104,9 +104,9 @@ fn a_condition_keeps_its_time_for_as_long_as_it_holds() {
     let one = names(&["app"]).recreating().killed("app");
     let status = plan(&one, at(5)).status().unwrap().clone();
     let since = |kind| status.condition(kind).unwrap().since;
-    assert_eq!(since(ConditionType::Accepted), at(0));
-    assert_eq!(since(ConditionType::Dispatched), at(5));
-    assert_eq!(since(ConditionType::Succeeded), at(0));
+    assert_eq!(since(ConditionType::Accepted), at(0).wall);
+    assert_eq!(since(ConditionType::Dispatched), at(5).wall);
+    assert_eq!(since(ConditionType::Succeeded), at(0).wall);
 }
 
 /// `about reason: message` of each event.
@@ -163,7 +163,7 @@ fn a_native_sidecar_is_told_as_one_and_only_once_the_pod_was_seen() {
 
 #[test]
 fn a_failed_hook_and_a_failed_stop_are_warnings() {
-    let hook = OrderProgress::Done(StopOutcome::Stopped {
+    let hook = Progress::Done(Outcome::Stopped {
         hook_error: Some("exit code 1".to_owned()),
     });
     let one = names(&["app"])
@@ -186,7 +186,7 @@ fn a_failed_hook_and_a_failed_stop_are_warnings() {
             "app !FailedPreStopHook: preStop hook of container app failed: no such port",
         ],
     );
-    let error = OrderProgress::Done(StopOutcome::Failed {
+    let error = Progress::Done(Outcome::Failed {
         message: "no".to_owned(),
     });
     let failed = one.ordered("app", error).with(|snapshot| {
@@ -211,5 +211,5 @@ fn work_that_takes_long_is_told_when_it_is_written() {
         "Recreating app of pod web, requested by alice"
     );
     let names: Vec<_> = events.iter().map(|event| event.name.as_str()).collect();
-    assert_eq!(names, ["crr-crr-uid-killing-0", "crr-crr-uid-start"]);
+    assert_eq!(names, ["crr-1-killing-0", "crr-1-start"]);
 }
