@@ -192,7 +192,6 @@ impl Machine {
             entry.request = request;
             return Touched::new();
         };
-        let (pod, pod_uid) = (entry.crr.pod.clone(), entry.crr.pod_uid.clone());
         match (target, result) {
             (Target::Status | Target::Object, WriteResult::Crr(object)) => {
                 entry.failures = 0;
@@ -203,26 +202,8 @@ impl Machine {
                 touched.insert(key);
                 touched
             }
-            (Target::Gate, WriteResult::Gate(view)) => {
-                entry.failures = 0;
-                let is_gone = self.pods.get(&pod) == Some(&PodView::Gone);
-                let view = view.filter(|_| !is_gone);
-                let mut touched = view.map_or_else(Touched::new, |view| self.on_pod(&pod, view));
-                // Its plan waited for this answer, also if a newer pod was seen before.
-                touched.insert(key);
-                touched
-            }
-            (Target::Gate, WriteResult::Gone) => {
-                entry.failures = 0;
-                let is_replaced = matches!(self.pods.get(&pod), Some(PodView::Present(known)) if Some(&known.uid) != pod_uid.as_ref());
-                let mut touched = if is_replaced {
-                    Touched::new()
-                } else {
-                    self.on_pod(&pod, PodView::Gone)
-                };
-                touched.insert(key);
-                touched
-            }
+            (Target::Gate, WriteResult::Gate(view)) => self.on_gate_written(key, view),
+            (Target::Gate, WriteResult::Gone) => self.on_gate_written(key, Some(PodView::Gone)),
             (Target::Status | Target::Object, WriteResult::Gone) => self.on_gone(&key),
             (Target::Status | Target::Object, WriteResult::Conflict) => {
                 // The object that it met may have been seen before its answer came.
@@ -239,6 +220,25 @@ impl Machine {
                 Touched::new()
             }
         }
+    }
+
+    /// What the answer to a gate's write shows counts unless the pod that was written is gone or replaced by now.
+    fn on_gate_written(&mut self, key: CrrKey, view: Option<PodView>) -> Touched {
+        let Some(entry) = self.crrs.get_mut(&key) else {
+            return Touched::new();
+        };
+        entry.failures = 0;
+        let (pod, pod_uid) = (entry.crr.pod.clone(), entry.crr.pod_uid.clone());
+        let is_outdated = self.pods.get(&pod).is_some_and(|known| match known {
+            PodView::Unknown => false,
+            PodView::Gone => true,
+            PodView::Present(known) => Some(&known.uid) != pod_uid.as_ref(),
+        });
+        let view = view.filter(|_| !is_outdated);
+        let mut touched = view.map_or_else(Touched::new, |view| self.on_pod(&pod, view));
+        // Its plan waited for this answer, also if a newer pod was seen before.
+        touched.insert(key);
+        touched
     }
 
     fn retry_later(&mut self, key: &CrrKey, now: Now) -> Touched {
